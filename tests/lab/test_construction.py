@@ -14,7 +14,7 @@ from parasol_lab.theorem.construction.construct import build_surrogate
 from parasol_lab.theorem.construction.plan import Design, Plan, plan_construction
 from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import reduced_system
-from parasol_lab.theorem.construction.theta import denominator_range, rational
+from parasol_lab.theorem.construction.theta import denominator_range, middle_and_half, rational
 from parasol_lab.theorem.networks.products import MAX_LEVELS
 
 x, y = ps.coordinates("x y")
@@ -397,10 +397,104 @@ def test_a_denominator_is_bounded_by_cutting_the_box():
     for known in (None, space):
         function = rational(1 / (a**2 - 2 * a * k + k**2 + 0.5), (a, k), "here", known)
         low, high = sorted(np.abs(denominator_range(function, space)))
-        least, most = np.abs(function.below(np.array([[1.0, 1.0], [2.0, 0.0]])))
+        middle, half = map(np.array, middle_and_half(space))
+        least, most = np.abs(function.below((np.array([[1.0, 1.0], [2.0, 0.0]]) - middle) / half, middle, half))
         assert most == pytest.approx(9 * least)
         assert 0 < low <= least
         assert most <= high <= 1.2 * most
+
+
+TINY = sympy.Float("1e-400")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        1 + TINY * a**2,
+        1 / (1 + TINY * a),
+        sympy.Float("1e400") * a,
+        (1 + a) / (1 + sympy.Rational(1, 10**310) * k),
+        a**1000,
+        1 + sympy.Rational(1, 10**295) * a * k,
+    ],
+    ids=lambda e: str(e)[:20],
+)
+def test_coefficients_that_no_float_holds_are_refused(expression):
+    """Read as 0 or as infinite, another function would be proven."""
+    space = ps.ParameterSpace(ps.parameters(a=(1.0, 2.0), k=(0.0, 1.0)))
+    with pytest.raises(ps.errors.InputError, match=r"which no float holds .* near 1, or leave the term out") as caught:
+        rational(expression, (a, k), "the operator", space)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        (1 + TINY * a**2, 1, 1),
+        (1, 1 + TINY * a**2, 1),
+        (1, a, 1 + TINY * a),
+        (1 / (1 + TINY * a), 1, 1),
+    ],
+)
+def test_equations_with_such_numbers_are_refused(terms):
+    model, basis = instance(*terms, 1)
+    with pytest.raises(ps.errors.InputError, match="float") as caught:
+        reduced_system(model, basis)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-120, 1e120, 1e200])
+def test_units_whose_squares_are_no_floats_are_refused(unit):
+    (b,) = ps.parameters(b=(unit, 2 * unit))
+    model, basis = instance(1 / (1 + b / sympy.Rational(str(unit))), 1, 1, 2)
+    with pytest.raises(ps.errors.InputError, match=re.escape(f"Measure it in units of {unit:g}")) as caught:
+        reduced_system(model, basis)
+    assert "\n" not in str(caught.value)
+    (b,) = ps.parameters(b=(1e-90, 2e-90))
+    model, basis = instance(b / sympy.Rational("1e-90"), 1, 1, 2)
+    plan = plan_construction(model, basis, accuracy=0.05)
+    assert relative_error(build_surrogate(plan, model, basis), plan) <= 0.05
+
+
+def test_small_denominators_have_no_poles():
+    """The product of their ends is no float, but both are positive."""
+    tiny = ps.ParameterSpace(ps.parameters(a=(1e-200, 2e-200), k=(0.0, 1.0)))
+    function = rational(1 / (1 + 10**200 * a), (a, k), "here", tiny)
+    low, high = denominator_range(function, tiny)
+    assert 0 < low < high < 1e-199
+
+
+@pytest.mark.parametrize("precondition", ["solve", "basis", "none"])
+def test_a_system_far_from_zero_is_the_one_near_it(precondition):
+    """The same problem with a measured from another point: B, f, α, β, γ agree, and a network reads it as it is declared."""
+    systems = []
+    for far in (0, 10**6):
+        (b,) = ps.parameters(b=(far + 1.0, far + 2.0))
+        model, basis = instance(b - far, 1 + (b - far) ** 2, 1 + x * (b - far), 2)
+        systems.append((model, basis))
+    near, far = (
+        reduced_system(model, systems[0][1], precondition=precondition, compress=False) for model, _ in systems
+    )
+    points = np.linspace(-1, 1, 7)[:, None]
+    mus = 1e6 + 1.5 + points / 2
+    assert far.centre == 1e6 + 1.5
+    for each in (far.inside(points), far.coordinates(mus)):
+        np.testing.assert_allclose(
+            far.operator(each), near.operator(near.inside(points)), atol=2e-8 * stability(near).alpha
+        )
+        np.testing.assert_allclose(far.load(each), near.load(near.inside(points)), atol=2e-8 * stability(near).gamma)
+    plain = far.about_zero.scaled(2.0, 3.0)
+    xi = plain.coordinates(mus)
+    assert xi[0, 0] == mus[0, 0]
+    np.testing.assert_allclose(
+        2 * plain.operator(xi), far.operator(far.inside(points)), atol=2e-8 * stability(near).alpha
+    )
+    np.testing.assert_allclose(3 * plain.load(xi), far.load(far.inside(points)), atol=2e-8 * stability(near).gamma)
+    for name in ("alpha", "beta", "gamma"):
+        mine, other = (getattr(stability(each), name) for each in (far, near))
+        assert mine == pytest.approx(other, rel=0.03)
+    assert np.all(far.term_norms(np.abs(far.inside(points)))[0] > 1e3 * near.term_norms(np.abs(near.inside(points)))[0])
 
 
 def test_far_from_zero_no_digits_of_a_polynomial_are_lost():

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import plain_network
 import pytest
@@ -164,6 +165,93 @@ def test_rounding_of_the_parameters_is_inside_the_certificate():
     assert 1e-9 < gap < far
 
 
+def common_factor(far, kappa):
+    """B = (1 + a − far) L and f = (1 + a − far) g for a in [far, far + 1]: c is the same everywhere, L⁺ g."""
+    rng = np.random.default_rng(0)
+    q, w = np.linalg.qr(rng.normal(size=(7, 3)))[0], np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    part, load = (q * np.geomspace(1, 1 / kappa, 3)) @ w, rng.normal(size=7)
+    space = ps.ParameterSpace(ps.parameters(a=(far, far + 1)))
+    arrays = np.array([1.5 * part, part]), np.array([0]), np.array([1.5 * load, load])
+    centre = np.array([far + 0.5])
+    system = System(np.array([0]), (), *arrays, np.eye(3), space, 1, "", centre=centre)
+    return system, np.linalg.lstsq(part, load, rcond=None)[0]
+
+
+@pytest.mark.parametrize("kappa", [10.0, 1000.0])
+@pytest.mark.parametrize("far", [0.0, 1e3, 1e6, 1e9, 1e12])
+def test_narrow_ranges_far_from_zero_are_as_good_as_near_ones(far, kappa):
+    system, exact = common_factor(far, kappa)
+    constants = stability(system)
+    assert (1 - 2e-9) / kappa < constants.beta < 1 / kappa
+    assert 2 < constants.alpha < 2 * (1 + 2e-9)
+    near = common_factor(0.0, kappa)[0]
+    for mine, other in zip(*[ellipse.ellipses(each, stability(each)) for each in (system, near)], strict=True):
+        assert mine.axes == pytest.approx(other.axes, rel=1e-9)
+        assert mine.largest == pytest.approx(other.largest, rel=1e-6)
+    built = chebyshev_construction(system, 1e-5 * np.linalg.norm(exact))
+    mus = np.linspace(far, far + 1, 50)[:, None]
+    for found in (built.network(mus), system.coefficients(mus)):
+        assert np.linalg.norm(found - exact, axis=1).max() <= built.bound
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+def test_what_was_rounded_before_it_cancelled_is_inside_the_certificate(far):
+    """Measured from zero B is (1 − far) L + a L, rounded: what is proven says how much is lost, or nothing is."""
+    system, exact = common_factor(far, 100.0)
+    part, load = system.operators[1], system.loads[1]
+    rounded = replace(
+        system,
+        operators=np.array([(1 - far) * part + (far + 0.5) * part, part]),
+        loads=np.array([(1 - far) * load + (far + 0.5) * load, load]),
+        summed=(np.array([2 * far, 1.0]), np.array([2 * far, 1.0]) * np.linalg.norm(load)),
+    )
+    plain = replace(
+        system, centre=0.0, operators=np.array([(1 - far) * part, part]), loads=np.array([(1 - far) * load, load])
+    )
+    mus = np.linspace(far, far + 1, 50)[:, None]
+    for each in (rounded, plain):
+        assert stability(each).beta < 0.01
+        assert stability(each).alpha > 2
+        bounds = []
+        for accuracy in 10.0 ** -np.arange(1, 10):
+            try:
+                built = chebyshev_construction(each, accuracy * np.linalg.norm(exact))
+            except NoCertificate:
+                continue
+            bounds.append(built.bound)
+            for answers in (exact, each.coefficients(mus)):
+                assert np.linalg.norm(built.network(mus) - answers, axis=1).max() <= built.bound
+        assert len(bounds) < 9 or far == 1e3
+    assert stability(rounded).beta < stability(system).beta
+
+
+def test_digits_that_a_polynomial_loses_are_inside_the_certificate():
+    """T_13 has coefficients of 3e4 whose sum is 1: what floats make of it is off by 4e-12."""
+    symbol, space = sympy.Symbol("a"), ps.ParameterSpace(ps.parameters(a=(-1.0, 1.0)))
+    function = rational(sympy.chebyshevt(13, symbol), (symbol,), "here", space)
+    points = np.cos(np.linspace(0, np.pi, 301))[:, None]
+    lost = np.abs(function(points) - np.cos(13 * np.arccos(points[:, 0])))
+    sizes = function.size(points, np.zeros(1), np.ones(1))
+    assert 1e-12 < lost.max() < 4 * np.finfo(float).eps * sizes.max()
+    quotient = rational(1 / (1 + symbol / 2), (symbol,), "here", space)
+    assert quotient.size(points, np.zeros(1), np.ones(1)) == pytest.approx(
+        (1 + 2 * np.maximum(-points[:, 0], 0) / (2 + points[:, 0])) / (1 + points[:, 0] / 2)
+    )
+    curved = system_of([(-1.0, 1.0)], ["a**2"])
+    first, second = (
+        certificate.polynomial_system(replace(curved, functions=(f,))).terms[0]
+        for f in (function, rational(symbol**13, (symbol,), "here", space))
+    )
+    assert first > 50 * second
+
+
+def test_large_terms_that_cancel_are_refused():
+    system = common_factor(0.0, 100.0)[0]
+    cancelled = replace(system, summed=(np.array([1e14, 1.0]), np.array([1e14, 1.0])))
+    with pytest.raises(NoCertificate, match="Write the equation so that large terms do not cancel"):
+        stability(cancelled)
+
+
 @pytest.mark.parametrize("name", ["one, rational", "two", "two, rational", "three"])
 def test_a_proof_holds_for_any_polynomial(name):
     """Bad polynomials too: what is proven is above what is seen, what is refuted is really larger."""
@@ -316,6 +404,29 @@ def test_polynomials_change_less_than_markov_says(monomials):
             assert change.real == pytest.approx(largest)
 
 
+def test_small_axes_by_degrees_keep_their_digits():
+    """b of (4) for β/α = 1e-9, against 60 digits: never more, and no less than rounding asks."""
+    for name in ("one", "two, polynomial"):
+        system = CASES[name]
+        constants = replace(stability(system), alpha=1e9, beta=1.0)
+        (found,) = ellipse.explicit_ellipses(system, constants, 0.25)
+        degrees = certificate.common_denominator(system)[1]
+        used = int(np.count_nonzero(degrees))
+        for axis, g in zip(found.axes, degrees.tolist(), strict=True):
+            with mpmath.workdps(60):
+                root = (1 + mpmath.mpf(1) / (4 * 10**9)) ** (mpmath.mpf(1) / used)
+                exact = mpmath.cosh(mpmath.acosh(root) / g) - 1
+                assert 0 < (exact - axis) / exact < 1e-11
+
+
+def test_the_gap_of_a_broken_line_is_no_larger_than_it_is():
+    """Three points of a parabola decide."""
+    for scale in (1.0, 1e6):
+        t = np.array([0.0, 1e-3, 0.5, 0.999, 1.0])
+        exact = scale / 8
+        assert exact * (1 - 1e-8) < lower._gap(t, scale * t**2) <= exact
+
+
 def test_points_of_an_ellipse_are_as_near_as_said():
     rng = np.random.default_rng(5)
     for b in (0.01, 0.3, 1.0, 3.0):
@@ -325,6 +436,64 @@ def test_points_of_an_ellipse_are_as_near_as_said():
         far = np.abs(points.real - nearest) + np.abs(points.imag)
         ratio = far / ellipse.spread(b, nearest)
         assert 0.95 < ratio.max() <= 1 + 1e-12
+
+
+def of_the_load_alone(function, ranges, *, strength=0.3):
+    """The operator is affine; the function is in the load only."""
+    system = system_of(ranges, [function], strength=strength)
+    n = len(ranges)
+    return replace(system, operators=system.operators[: 1 + n].copy(), touched=np.arange(n))
+
+
+@pytest.mark.parametrize(
+    ("function", "ranges", "poles"),
+    [
+        ("1/(a + 1)", [(0.0, 1.0)], (-3.0,)),
+        ("1/(a + 0.01)", [(0.0, 1.0)], (-1.02,)),
+        ("1/((a - 0.5)**2 + 0.01)", [(0.0, 1.0)], (0.2j,)),
+        ("1/((a - 0.5)**2 + 1e-6)", [(0.0, 1.0)], (2e-3j,)),
+        ("b/(a + 0.1)", [(0.0, 1.0), (1.0, 2.0)], (-1.2, None)),
+        ("1/(3 + a) + 1/(2.5 - b)", [(-1.0, 1.0), (0.0, 2.0)], (-3.0, 1.5)),
+    ],
+)
+def test_poles_of_the_load_alone_end_the_ellipses(function, ranges, poles):
+    """Where only f has a pole, c has it too: at complex points of the ellipses c is finite and as small as said."""
+    system, rng = of_the_load_alone(function, ranges), np.random.default_rng(6)
+    constants = stability(system)
+    found = ellipse.ellipses(system, constants)
+    assert 7 <= len(found) <= 28
+    middle, half = np.asarray(system.parameters.bounds).mean(axis=0), np.ptp(system.parameters.bounds, axis=0) / 2
+    for each in found:
+        b, angles = np.array(each.axes), rng.uniform(0, 2 * np.pi, (300, len(ranges)))
+        angles[:4] = np.array([0, 1, 2, 3])[:, None] * np.pi / 2
+        zeta = np.sqrt(1 + b * b) * np.cos(angles) + 1j * b * np.sin(angles)
+        xi = system.coordinates(middle + zeta * half)
+        operators, loads = system.operator(xi), system.load(xi)
+        transposed = operators.transpose(0, 2, 1)
+        c = np.linalg.solve(transposed @ operators, transposed @ loads[:, :, None])
+        assert np.linalg.norm(c, axis=1).max() <= each.largest < np.inf
+        assert series_bound(each.axes, n_modes=3, largest=each.largest, accuracy=1e-2).size.n_weights > 0
+    for j, pole in enumerate(poles):
+        if pole is not None:
+            rho = max(abs(pole + np.sqrt(pole**2 - 1 + 0j) * sign) for sign in (1, -1))
+            reached = max(each.axes[j] for each in found) / ((rho - 1 / rho) / 2)
+            assert (0.3 if len(ranges) == 1 else 0.1) < reached < 1
+
+
+def test_a_load_that_is_near_its_pole_has_cells_of_its_own():
+    """The operator hardly changes, so that one cell would do for it."""
+    near, far = (of_the_load_alone(f"1/(a + {s})", [(0.0, 1.0)], strength=1e-6) for s in ("0.01", "100"))
+    few, many = (ellipse.ellipses(system, stability(system))[0] for system in (far, near))
+    assert few.n_cells < 5 < 10 < many.n_cells
+    assert few.axes[0] > 2
+
+
+def test_a_solution_that_is_the_same_everywhere_has_a_bound():
+    system = system_of([(0.0, 1.0)])
+    nothing = np.array([], dtype=int)
+    system = replace(system, linear=nothing, touched=nothing, operators=system.operators[:1], loads=system.loads[:1])
+    (found,) = ellipse.ellipses(system, stability(system))
+    assert found.largest >= np.linalg.norm(system.coefficients(np.array([[0.5]])))
 
 
 def test_denominators_near_the_box_leave_small_ellipses_or_the_bound_by_degrees(monkeypatch):

@@ -118,7 +118,7 @@ def _straight(t: np.ndarray, values: np.ndarray, start: int, stop: int, allowed:
 
 
 def _gap(t: np.ndarray, y: np.ndarray) -> float:
-    """The least max |y − a − b t|: half the least range of y − b t, which is convex in b."""
+    """The least max |y − a − b t|, or a little less: half the least range of y − b t, which is convex in b."""
     slopes = np.diff(y) / np.diff(t)
     low, high = float(slopes.min()), float(slopes.max())
 
@@ -128,7 +128,7 @@ def _gap(t: np.ndarray, y: np.ndarray) -> float:
     for _ in range(60):
         first, second = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, second) if width(first) <= width(second) else (first, high)
-    return width((low + high) / 2)
+    return width((low + high) / 2) - (high - low) / 2 * float(np.ptp(t))  # no slope is farther from the best one
 
 
 def _width(values: np.ndarray, allowed: float) -> int:

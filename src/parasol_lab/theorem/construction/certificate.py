@@ -18,8 +18,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from parasol.errors import NoCertificate
-from parasol_lab.theorem.construction.system import System
-from parasol_lab.theorem.construction.theta import Rational, Terms
+from parasol_lab.theorem.construction.system import LOST, System
+from parasol_lab.theorem.construction.theta import Rational, Terms, middle_and_half
 
 MOST_PARAMETERS = 4
 _MOST_CELLS = 6_000  # series that were proven needed 1600 at most; near a pole more cost minutes and proved nothing
@@ -31,10 +31,16 @@ _ROUNDING = 8 * np.finfo(float).eps  # of the largest values that series are mad
 
 @dataclass(frozen=True, eq=False)
 class PolynomialSystem:
-    """C and h as Chebyshev series over [−1, 1]^p: `gram` (m_1, …, m_p, d, d) and `right` (m_1, …, m_p, d)."""
+    """C and h as Chebyshev series over [−1, 1]^p: `gram` (m_1, …, m_p, d, d) and `right` (m_1, …, m_p, d).
+
+    `terms` are as large as C and h would be if the parts of B and f did not cancel. `lost` is what B and f are off by because the
+    terms of the equation were rounded before they were added, and the largest residual, by which it acts on c twice.
+    """
 
     gram: np.ndarray
     right: np.ndarray
+    terms: tuple[float, float]
+    lost: tuple[float, float, float]
 
     @property
     def n_axes(self) -> int:
@@ -43,12 +49,26 @@ class PolynomialSystem:
 
     def noise(self, series: np.ndarray) -> float:
         """What rounding may have done to the terms of the residual of p, all together: so much at each point of its grid."""
-        matrices = float(np.linalg.norm(self.gram, 2, axis=(-2, -1)).sum())
-        values = matrices * float(np.linalg.norm(series, axis=-1).sum()) + float(
-            np.linalg.norm(self.right, axis=-1).sum()
-        )
+        right = max(float(np.linalg.norm(self.right, axis=-1).sum()), self.terms[1])
         points = np.prod([m + n for m, n in zip(self.right.shape, series.shape[:-1], strict=False)], dtype=float)
-        return _ROUNDING * float(points) * values
+        return _ROUNDING * float(points) * (self._matrices * float(np.linalg.norm(series, axis=-1).sum()) + right)
+
+    def shaken(self, series: np.ndarray) -> tuple[float, float]:
+        """What c is off by because B and f are, divided by 1/σ and by 1/σ², σ the least singular value of B.
+
+        c(B + δB, f + δf) − c = B⁺ (δf − δB c) + (BᵀB)⁻¹ δBᵀ (f − B c) to first order.
+        """
+        of_operator, of_load, residual = self.lost
+        return of_operator * float(np.linalg.norm(series, axis=-1).sum()) + of_load, of_operator * residual
+
+    @property
+    def gram_noise(self) -> float:
+        """What rounding may have done to the terms of C, all together."""
+        return _ROUNDING * float(np.prod(self.gram.shape[:-2], dtype=float)) * self._matrices
+
+    @property
+    def _matrices(self) -> float:
+        return max(float(np.linalg.norm(self.gram, 2, axis=(-2, -1)).sum()), self.terms[0])
 
     def residual(self, series: np.ndarray) -> np.ndarray:
         """h − C p of a polynomial p (n_1, …, n_p, d) as a series, exact but for rounding."""
@@ -62,18 +82,27 @@ def polynomial_system(system: System) -> PolynomialSystem:
     n = len(system.parameters.scalars)
     quotients, degree = common_denominator(system)
     shape = 2 * degree + 1
-    mus = grid(system, shape)
-    xi = system.coordinates(mus)
-    factor = np.ones(len(mus))
+    x = points(shape)
+    xi, (middle, half) = system.inside(x), map(np.array, middle_and_half(system.parameters))
+    factor = np.ones(len(x))
     for quotient in quotients:
-        factor = factor * quotient.below(mus)
+        factor = factor * quotient.below(x, middle, half)
     back = np.linalg.inv(system.back)
     operator, load = factor[:, None, None] * (system.operator(xi) @ back), factor[:, None] * system.load(xi)
     unit = float(np.max(np.abs(factor)))  # nothing but a common scale
+    sizes, scale, change = system.term_sizes(x), np.abs(factor / unit), float(np.linalg.norm(back, 2))
+    of_operator, of_load = (float(np.max(scale * part)) for part in replace(system, summed=None).term_norms(sizes))
+    largest = float(np.max(np.linalg.norm(operator, 2, axis=(1, 2)))) / unit
+    loads = float(np.max(np.linalg.norm(load, axis=1))) / unit
+    terms = 2 * largest * of_operator * change, largest * of_load + of_operator * change * loads
+    rounded = [LOST * float(np.max(scale * part)) for part in system.term_norms(np.abs(xi))]
+    c = system.coefficients_inside(x)
+    residuals = np.linalg.norm(load - np.einsum("nri,ni->nr", operator, c), axis=1)
+    lost = rounded[0] * change, rounded[1], 2 * float(np.max(residuals)) / unit
     gram = np.einsum("nri,nrj->nij", operator, operator) / unit**2
     right = np.einsum("nri,nr->ni", operator, load) / unit**2
-    tensors = [to_series(part.reshape(*shape, *part.shape[1:]), n) for part in (gram, right)]
-    return PolynomialSystem(*tensors)
+    first, second = (to_series(part.reshape(*shape, *part.shape[1:]), n) for part in (gram, right))
+    return PolynomialSystem(first, second, terms, lost)
 
 
 def common_denominator(system: System) -> tuple[list[Rational], np.ndarray]:
@@ -90,8 +119,14 @@ def common_denominator(system: System) -> tuple[list[Rational], np.ndarray]:
 
 def interpolant(system: System, shape) -> np.ndarray:
     """c as a Chebyshev series (n_1, …, n_p, d) that agrees with it at the points of a grid."""
-    values = system.coefficients(grid(system, shape))
+    values = system.coefficients_inside(points(shape))
     return to_series(values.reshape(*shape, -1), len(shape))
+
+
+def points(shape) -> np.ndarray:
+    """Chebyshev points (n, p) of [−1, 1]^p, the last axis fastest."""
+    axes = [_points(int(m)) for m in shape]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
 def grid(system: System, shape) -> np.ndarray:
@@ -119,7 +154,9 @@ def prove(system: PolynomialSystem, series: np.ndarray, allowed: float) -> Proof
     parameters) counts as too large: to prove less would take many cells. Raises NoCertificate where cells do not suffice.
     """
     nearly = _NEARLY[system.n_axes] * allowed
-    queue = [_Cell(system.gram, system.residual(series), system.noise(series))]
+    queue = [
+        _Cell(system.gram, system.residual(series), system.noise(series), system.gram_noise, system.shaken(series))
+    ]
     worst, count = 0.0, 0
     while queue:
         cell = queue.pop()
@@ -141,11 +178,13 @@ def prove(system: PolynomialSystem, series: np.ndarray, allowed: float) -> Proof
 
 @dataclass(frozen=True, eq=False)
 class _Cell:
-    """The series of C and s in the coordinates of a cell, and what was cut off from that of s."""
+    """The series of C and s in the coordinates of a cell, what was cut off from that of s, what C is off by, and B and f."""
 
     gram: np.ndarray
     residual: np.ndarray
     rest: float
+    rough: float
+    shaken: tuple[float, float]
 
     def examined(self, allowed: float) -> tuple[float, np.ndarray, float]:
         """A bound of ‖c − p‖, how much each axis contributes to it, and its value at the centre."""
@@ -158,13 +197,16 @@ class _Cell:
         norms = np.linalg.norm(inverse @ self.gram, 2, axis=(-2, -1))
         norms[(0,) * n] = np.linalg.norm(np.eye(d) - inverse @ middle, 2)
         parts = np.linalg.norm(self.residual @ inverse.T, axis=-1)
-        rest = self.rest * float(np.linalg.norm(inverse, 2))
+        size = float(np.linalg.norm(inverse, 2))
+        rest = self.rest * size + 2 * (self.shaken[0] * size**0.5 + self.shaken[1] * size)
         if rest > allowed:
             raise NoCertificate("rounding hides the error of the series. Ask for a larger accuracy.")
-        contraction, total = float(norms.sum()), float(parts.sum()) + rest
+        contraction, total = float(norms.sum()) + self.rough * size, float(parts.sum()) + rest
         by_gram, by_residual = (
             np.array([part.sum() - part.take(0, axis=j).sum() for j in range(n)]) for part in (norms, parts)
         )
+        if self.rough * size > _CONTRACTION / 2:
+            raise NoCertificate("rounding hides the inverse of the operator. Narrow the ranges of the parameters.")
         if contraction > _CONTRACTION:
             return np.inf if contraction >= 1 else total / (1 - contraction), by_gram, 0.0
         at = np.linalg.solve(_central(self.gram, n), _central(self.residual, n))

@@ -4,10 +4,11 @@ B = B_0 + Σ_i ξ_i B_i and f = f_0 + Σ_i ξ_i f_i, where ξ_i are polynomials 
 |z|₁ = |Re z| + |Im z|, let w_j(x) be how far, in |·|₁, points of the ellipse with half axes b_j and a_j = √(1 + b_j²) are from the
 point x_j of [−1, 1] that is nearest to them, and v_i(x) a bound of |ξ_i(ζ) − ξ_i(x)|₁ for |ζ_j − x_j|₁ ≤ w_j(x). If
 
-    Σ_i v_i(x) ‖B_i B(x)⁺‖ ≤ τ < 1  and  Σ_i v_i(x) ‖f_i‖ ≤ φ  for all x,
+    Σ_i v_i(x) ‖B_i B(x)⁺‖ ≤ τ < 1  and  Σ_i v_i(x) ‖f_i‖ ≤ φ < ∞  for all x,
 
 then c is analytic and ‖c‖ ≤ (1 + τ) (γ + φ) / ((1 − τ)² β) in the product of the ellipses (docs/theorem.md, section 8). The v_i are
-made of Taylor coefficients at centres of cells that cover the box.
+made of Taylor coefficients at centres of cells that cover the box. A pole that only f has ends the ellipses by φ: they are tried
+with several limits of it, as φ enters by its logarithm and the axes by their inverse.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import acosh, comb, cosh, inf, prod
+from math import asinh, comb, expm1, inf, log1p, prod, sinh
 
 import numpy as np
 
@@ -26,11 +27,13 @@ from parasol_lab.theorem.construction.system import System
 from parasol_lab.theorem.construction.theta import Local, Terms, denominator_range, middle_and_half
 
 _CONTRACTIONS = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95)  # τ
-_CHANGES = (0.2, 0.1, 0.05, 0.025)  # of B B_m⁺ within a cell: as little as so many cells allow
+_LOADS = (3.0, 10.0, 100.0)  # φ / γ at most, where f limits the axes
+_CHANGES = (0.2, 0.1, 0.05, 0.025)  # of B B_m⁺ and of f within a cell: as little as so many cells allow
 _MOST_CELLS = 5_000
 _BATCH = 256
 _LARGEST_AXIS = 4.0
 _STEPS = 40  # of bisections
+_ROUNDING = 1e-12  # relative
 
 
 @dataclass(frozen=True)
@@ -43,17 +46,22 @@ class Ellipses:
 
 
 def ellipses(system: System, constants: Stability) -> list[Ellipses]:
-    """Axes for several τ, by cells or, where those do not suffice, from α, β, γ and degrees alone.
+    """Axes for several τ and φ, by cells or, where those do not suffice, from α, β, γ and degrees alone.
 
     None where values of functions are among the parameters, or where c is not proven to be analytic beyond rounding.
     """
     if system.n_parameters > len(system.parameters.scalars):
         return []
-    cells = _covered(system)
-    candidates = [] if cells is None else [_axes(system, cells, constants, tau) for tau in _CONTRACTIONS]
+    if not len(system.loads[1:]):  # c is the same everywhere
+        p = len(system.parameters.scalars)
+        return [Ellipses((_LARGEST_AXIS,) * p, constants.gamma / constants.beta, 0)]
+    cells = _covered(system, constants.gamma)
+    candidates = (
+        [] if cells is None else [each for tau in _CONTRACTIONS for each in _axes(system, cells, constants, tau)]
+    )
     if not candidates:
         candidates = [each for tau in _CONTRACTIONS for each in explicit_ellipses(system, constants, tau)]
-    return [each for each in candidates if min(each.axes) > 0]  # an axis below rounding says nothing
+    return [each for each in candidates if min(each.axes) > np.finfo(float).eps]  # an axis below rounding says nothing
 
 
 def explicit_ellipses(system: System, constants: Stability, tau: float) -> list[Ellipses]:
@@ -70,8 +78,10 @@ def explicit_ellipses(system: System, constants: Stability, tau: float) -> list[
     least, most = (prod(pick(map(abs, ends)) for ends in ranges) for pick in (min, max))
     alpha, beta, gamma = constants.alpha * most, constants.beta * least, constants.gamma * most
     used = int(np.count_nonzero(degrees))
-    root = (1 + tau * beta / alpha) ** (1 / max(1, used))
-    widths = [cosh(acosh(root) / g) - 1 if g else inf for g in degrees.tolist()]  # T_g(1 + w) = root
+    share = expm1(
+        log1p(tau * beta / alpha) / max(1, used)
+    )  # T_g(1 + w) − 1 = 2 sinh²(g asinh √(w/2)): digits of small w stay
+    widths = [2 * sinh(asinh((share / 2) ** 0.5) / g) ** 2 * (1 - _ROUNDING) if g else inf for g in degrees.tolist()]
     axes = [min(w, 2.0) if w < inf else _LARGEST_AXIS for w in widths]  # up to 2, w(x) ≤ b
     return [Ellipses(tuple(axes), (1 + tau) * gamma * (1 + tau * beta / alpha) / ((1 - tau) ** 2 * beta), 1)]
 
@@ -108,13 +118,17 @@ class _Quotient:
 
         ΔP = Σ_k a_k ((η + δ)^k − η^k) ≤ Σ_k |a_k| ((half + width)^k − half^k), and Δξ = (ΔN − ξ ΔD) / (D + ΔD).
         """
-        near, far = half, half + width
-        top, bottom = _majorant(self.above, near), _majorant(self.below, near)
         first = tuple([slice(None)] + [0] * half.shape[1])
-        least = 2 * self.below[first] - bottom  # |D(x)| ≥ |D(m)| − Σ_{k≠0} |a_k| half^k
-        of_above, of_below = _majorant(self.above, far) - top, _majorant(self.below, far) - bottom
+        parts = []
+        for absolute in (self.above, self.below):
+            rest = absolute.copy()
+            rest[first] = 0.0  # what does not change: its digits are not lost in the difference
+            near = _majorant(rest, half)
+            parts.append((absolute[first], near, _majorant(rest, half + width) - near))
+        (above, top, of_above), (below, bottom, of_below) = parts
+        least = below - bottom  # |D(x)| ≥ |D(m)| − Σ_{k≠0} |a_k| half^k
         with np.errstate(divide="ignore", invalid="ignore"):
-            out = (of_above + top / least * of_below) / (least - of_below)
+            out = (of_above + (above + top) / least * of_below) / (least - of_below)
         return np.where((least > 0) & (least > of_below), out, inf)
 
 
@@ -134,19 +148,40 @@ class _Cover:
         return np.stack([c.changes(self.half, width) for c in self.coordinates], axis=1)
 
 
-def _axes(system: System, cells: _Cover, constants: Stability, tau: float) -> Ellipses:
-    """Axes with Σ_i v_i ‖B_i B⁺‖ ≤ τ: each alone as large as τ / p allows, then all by one factor."""
-    p = cells.half.shape[1]
+def _axes(system: System, cells: _Cover, constants: Stability, tau: float) -> list[Ellipses]:
+    """Axes with Σ_i v_i ‖B_i B⁺‖ ≤ τ: each alone as large as τ / p allows, then all by one factor; smaller where f needs it."""
+    p, loads = cells.half.shape[1], np.linalg.norm(system.loads[1:], axis=1)[None]
 
-    def total(axes: np.ndarray) -> float:
+    def of_operator(axes: np.ndarray) -> float:
         return float(np.max(_weighted(cells.changes(axes), cells.norms)))
 
-    unit = np.array([_largest(lambda b, j=j: total(b * np.eye(p)[j]) <= tau / p) for j in range(p)])
-    factor = _largest(lambda s: total(np.minimum(s * unit, _LARGEST_AXIS)) <= tau)
+    def of_load(axes: np.ndarray) -> float:
+        return float(np.max(_weighted(cells.changes(axes), loads)))
+
+    unit = np.array([_largest(lambda b, j=j: of_operator(b * np.eye(p)[j]) <= tau / p) for j in range(p)])
+    factor = _largest(lambda s: of_operator(np.minimum(s * unit, _LARGEST_AXIS)) <= tau)
     axes = np.minimum(factor * unit, _LARGEST_AXIS)
-    more = float(np.max(_weighted(cells.changes(axes), np.linalg.norm(system.loads[1:], axis=1)[None])))
-    largest = (1 + tau) * (constants.gamma + more) / ((1 - tau) ** 2 * constants.beta)
-    return Ellipses(tuple(axes.tolist()), largest, len(cells.half))
+    tried, more = [axes], of_load(axes)
+    if not more <= min(_LOADS) * constants.gamma:
+        tried = [_within(of_load, limit * constants.gamma, axes) for limit in _LOADS] + ([axes] if more < inf else [])
+    return [
+        Ellipses(
+            tuple(each.tolist()),
+            (1 + tau) * (constants.gamma + of_load(each)) / ((1 - tau) ** 2 * constants.beta),
+            len(cells.half),
+        )
+        for each in tried
+    ]
+
+
+def _within(change: Callable[[np.ndarray], float], limit: float, most: np.ndarray) -> np.ndarray:
+    """Axes ≤ `most` with a change ≤ limit: each alone as large as its share allows, then all by one factor."""
+    p = len(most)
+    unit = (
+        np.array([_largest(lambda s, j=j: change(s * most * np.eye(p)[j]) <= limit / p, 1.0) for j in range(p)]) * most
+    )
+    factor = _largest(lambda s: change(np.minimum(s * unit, most)) <= limit)
+    return np.minimum(factor * unit, most)
 
 
 def _weighted(changes: np.ndarray, norms: np.ndarray) -> np.ndarray:
@@ -154,8 +189,8 @@ def _weighted(changes: np.ndarray, norms: np.ndarray) -> np.ndarray:
     return np.sum(np.where(norms > 0, changes, 0.0) * norms, axis=1)
 
 
-def _largest(fits: Callable[[float], bool]) -> float:
-    low, high = 0.0, _LARGEST_AXIS
+def _largest(fits: Callable[[float], bool], most: float = _LARGEST_AXIS) -> float:
+    low, high = 0.0, most
     if fits(high):
         return high
     for _ in range(_STEPS):
@@ -165,20 +200,24 @@ def _largest(fits: Callable[[float], bool]) -> float:
 
 
 @lru_cache(maxsize=8)
-def _covered(system: System) -> _Cover | None:
-    """Cells on which B changes as little as is affordable, or None if even the coarsest are too many."""
+def _covered(system: System, gamma: float) -> _Cover | None:
+    """Cells on which B and f change as little as is affordable, or None if even the coarsest are too many."""
     best = None
     for change in _CHANGES:
-        cover = _cells(system, change)
+        cover = _cells(system, change, gamma)
         if cover is None:
             break
         best = cover
     return best
 
 
-def _cells(system: System, change: float) -> _Cover | None:
-    """Cells on each of which B(x) = (I + E) B(m) with ‖E‖ ≤ change, so that ‖B_i B(x)⁺‖ ≤ ‖B_i B(m)⁺‖ / (1 − ‖E‖)."""
-    p = len(system.parameters.scalars)
+def _cells(system: System, change: float, gamma: float) -> _Cover | None:
+    """Cells on each of which B(x) = (I + E) B(m) with ‖E‖ ≤ change, so that ‖B_i B(x)⁺‖ ≤ ‖B_i B(m)⁺‖ / (1 − ‖E‖).
+
+    What is not affine in the load changes by γ times `change` at most, so that its own poles seem hardly nearer than they are.
+    """
+    p, loads = len(system.parameters.scalars), np.linalg.norm(system.loads[1:], axis=1)[None] / gamma
+    loads[:, : len(system.linear)] = 0.0
     coordinates = [_Quotient.of(local) for local in _coordinates(system)]
     queue, done, count = [(np.zeros((1, p)), np.ones((1, p)))], [], 1
     while queue:
@@ -186,12 +225,15 @@ def _cells(system: System, change: float) -> _Cover | None:
         here = [c.at(middles) for c in coordinates]
         norms = _norms(system, middles, len(coordinates))
         total = _changed(here, norms, halves)
-        small = total <= change
+        small = np.maximum(total, _changed(here, loads, halves)) <= change
         done.append((middles[small], halves[small], norms[small] / (1 - total[small])[:, None]))
         count += int(np.sum(~small))
         if count > _MOST_CELLS:
             return None
-        each = np.stack([_changed(here, norms, halves * np.eye(p)[j]) for j in range(p)], axis=1)[~small]
+        each = np.stack(
+            [np.maximum(*[_changed(here, part, halves * np.eye(p)[j]) for part in (norms, loads)]) for j in range(p)],
+            axis=1,
+        )[~small]
         axis = np.argmax(np.where(np.isinf(each), 1e300 * halves[~small], each), axis=1)
         parts = _halved(middles[~small], halves[~small], axis)
         queue += [tuple(part[i : i + _BATCH] for part in parts) for i in range(0, len(parts[0]), _BATCH)]
@@ -201,10 +243,7 @@ def _cells(system: System, change: float) -> _Cover | None:
 
 def _norms(system: System, middles: np.ndarray, n_coordinates: int) -> np.ndarray:
     """‖B_i B(m)⁺‖ = ‖B_i R⁻¹‖ with B(m) = Q R, (n, n_coordinates)."""
-    low, high = np.asarray(system.parameters.bounds)
-    triangles = np.asarray(
-        np.linalg.qr(system.operator(system.coordinates((low + high) / 2 + middles * (high - low) / 2)), mode="r")
-    )
+    triangles = np.asarray(np.linalg.qr(system.operator(system.inside(middles)), mode="r"))
     out = np.zeros((len(middles), n_coordinates))
     for i, operator in zip(system.touched, system.operators[1:], strict=True):
         parts = np.linalg.solve(triangles.transpose(0, 2, 1), operator.T[None])
@@ -213,7 +252,7 @@ def _norms(system: System, middles: np.ndarray, n_coordinates: int) -> np.ndarra
 
 
 def _changed(coordinates: list[_Quotient], norms: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """A bound of ‖(B(x) − B(m)) B(m)⁺‖ for |x − m| ≤ width; infinite where a denominator may vanish."""
+    """A bound of ‖(B(x) − B(m)) B(m)⁺‖ or of ‖f(x) − f(m)‖ / γ for |x − m| ≤ width; infinite where a denominator may vanish."""
     values = np.stack([c.changes(np.zeros_like(width), width) for c in coordinates], axis=1)
     return np.where(np.any(np.isinf(values), axis=1), inf, _weighted(values, norms))
 
@@ -230,7 +269,11 @@ def _coordinates(system: System) -> list[Local]:
     """All coordinates in terms of x ∈ [−1, 1]^p."""
     p, (middle, half) = len(system.parameters.scalars), middle_and_half(system.parameters)
     one: Terms = (((0,) * p, 1.0),)
-    entries = [(((0,) * p, middle[j]), (tuple(int(i == j) for i in range(p)), half[j])) for j in system.linear.tolist()]
+    from_centre = np.array(middle)[system.linear] - system.centre
+    entries = [
+        (((0,) * p, constant), (tuple(int(i == j) for i in range(p)), half[j]))
+        for j, constant in zip(system.linear.tolist(), from_centre.tolist(), strict=True)
+    ]
     return [*[Local(terms, one, middle, half) for terms in entries], *[f.about for f in system.functions]]
 
 

@@ -89,7 +89,7 @@ class Plan:
     @cached_property
     def scaled(self) -> System:
         """The system that the network solves."""
-        return self.system.scaled(*self._units)
+        return self.system.about_zero.scaled(*self._units)
 
     @cached_property
     def constants(self) -> Stability:

@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 
 from parasol.errors import InputError, NoCertificate
-from parasol_lab.theorem.construction.system import System
+from parasol_lab.theorem.construction.system import LOST, System
+from parasol_lab.theorem.construction.theta import largest
 
 _SLACK = 0.03  # a bound may be this much worse than the best value seen
 _MOST_CELLS = 200_000
@@ -59,16 +60,24 @@ def stability(system: System) -> Stability:
         )
     if system.constant:
         values = np.linalg.svd(system.operators[0], compute_uv=False)
-        if values[-1] <= _SINGULAR * values[0]:
+        lost = LOST * float(system.term_norms(np.zeros((1, len(system.loads) - 1)))[0][0])
+        if values[-1] <= _SINGULAR * values[0] + lost:
             raise NoCertificate(_rank_deficient("all parameters", values[-1] / values[0]))
-        top, bottom = float(values[0]), float(values[-1])
+        top, bottom = float(values[0]) + lost, float(values[-1]) - lost
         return Stability(top, bottom, gamma, bottom, (), _size(system), 1)
     small = _few_rows(system)
     alpha, _, _ = _largest(system, lambda cells: _norms(small, cells))
     inverse, (seen, mu), count = _largest(system, lambda cells: _inverse_smallest(small, cells, alpha))
+    lost = LOST * _summed(system)[0]
+    beta = (1 - _ROUNDING) / inverse - lost
+    if beta <= 0:
+        raise NoCertificate(
+            f"rounding hides whether the reduced operator has independent columns at {_named(system, mu)}: its terms are {lost / LOST:.1e} "
+            f"and cancel, its smallest singular value is {1 / seen:.1e}. Write the equation so that large terms do not cancel."
+        )
     return Stability(
-        alpha=alpha * (1 + _ROUNDING),
-        beta=(1 - _ROUNDING) / inverse,
+        alpha=alpha * (1 + _ROUNDING) + lost,
+        beta=beta,
         gamma=gamma,
         smallest=1.0 / seen,
         mu=tuple(mu.tolist()),
@@ -90,7 +99,8 @@ class _Cells:
     def of(cls, system: System, low: np.ndarray, high: np.ndarray) -> _Cells:
         space = system.parameters
         bottom, top = space.from_unit(low), space.from_unit(high)
-        ends = [(bottom[:, j], top[:, j]) for j in system.linear] + [f.enclose(bottom, top) for f in system.functions]
+        below, above = bottom[:, system.linear] - system.centre, top[:, system.linear] - system.centre
+        ends = [*zip(below.T, above.T, strict=True)] + [f.enclose(bottom, top) for f in system.functions]
         first, last = (np.column_stack(side) for side in zip(*ends, strict=True))
         mus = space.from_unit((low + high) / 2)
         open_ = ~np.all(np.isfinite(first) & np.isfinite(last), axis=1)  # a quotient may have a pole there
@@ -186,6 +196,16 @@ def _inverse_smallest(small: System, cells: _Cells, alpha: float) -> tuple[np.nd
         return 1.0 / seen, 1.0 / (bottom * np.maximum(1.0 - change, 0.0))
 
 
+def _summed(system: System) -> tuple[float, float]:
+    """A bound over the box of what the terms of B and of f add up to in norms."""
+    ends = np.asarray(system.parameters.bounds)[:, system.linear] - system.centre
+    most = np.array(
+        [*np.abs(ends).max(axis=0), *[largest(function, system.parameters) for function in system.functions]]
+    )
+    of_operator, of_load = system.term_norms(most[None])
+    return float(of_operator[0]), float(of_load[0])
+
+
 def _gamma(system: System) -> float:
     """A bound of ||f|| over the box; values of function parameters have none."""
     if system.n_parameters > len(system.parameters.scalars):
@@ -211,7 +231,7 @@ def _gamma(system: System) -> float:
             out = np.maximum(out, norm(xi))
         return norm(system.coordinates(cells.mus)), out
 
-    return _largest(system, evaluate)[0] * (1 + _ROUNDING)
+    return _largest(system, evaluate)[0] * (1 + _ROUNDING) + LOST * _summed(system)[1]
 
 
 def _size(system: System) -> float:

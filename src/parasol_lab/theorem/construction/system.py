@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,19 +13,32 @@ from parasol.checks import check_choice
 from parasol.errors import InputError
 from parasol.reduction import AffineForm, ResidualBuilder, affine_form, modes_on_unknowns
 from parasol.runtime import Basis, slices
-from parasol_lab.theorem.construction.theta import Rational, denominator_range, distinct, rational
+from parasol_lab.theorem.construction.theta import (
+    Rational,
+    check_numbers,
+    check_units,
+    denominator_range,
+    distinct,
+    middle_and_half,
+    rational,
+)
 
 PRECONDITIONERS = ("solve", "basis", "none")
 _BATCH = 512
 _FAR = 1e-100
-_ALONE = -1  # the place of what is multiplied with no coordinate
+LOST = 16 * np.finfo(float).eps  # what rounding takes of the terms that B and f are sums of
+_ZERO, _MIDDLE = (
+    -1,
+    -2,
+)  # the places of what is multiplied with no coordinate, measured from zero or from the middle of the box
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class System:
     """c(μ) = T argmin_y ||B(ξ) y − f(ξ)||,  B = B_0 + Σ_j ξ_j B_j,  f = f_0 + Σ_j ξ_j f_j.
 
-    The coordinates ξ(μ) are entries of μ (`linear`), which a network passes on exactly, then functions of μ.
+    The coordinates ξ(μ) are entries of μ (`linear`), which a network passes on exactly, then functions of μ. Entries are measured
+    from `centre`: from zero, B_0 and ξ_j B_j would cancel where a range is narrow and far from zero.
     """
 
     linear: np.ndarray  # (n_linear,) places in μ
@@ -36,6 +50,12 @@ class System:
     parameters: ParameterSpace
     n_parameters: int
     form: str  # in words
+    centre: np.ndarray | float = 0.0  # (n_linear,)
+    zero: tuple[np.ndarray, np.ndarray] | None = (
+        None  # B_0 and f_0 for entries measured from zero, where that is not `centre`
+    )
+    # what the terms of the equation add up to in norms that make `operators` and `loads`; None: those are given as they are
+    summed: tuple[np.ndarray, np.ndarray] | None = None
 
     def __repr__(self) -> str:
         return f"<System of {self.n_rows} rows, {self.n_modes} modes, {self.form}>"
@@ -67,7 +87,39 @@ class System:
 
     def coordinates(self, mus: np.ndarray) -> np.ndarray:
         """ξ of parameter vectors (n, n_parameters): (n, n_coordinates)."""
-        return np.column_stack([mus[:, self.linear], *[function(mus) for function in self.functions]])
+        linear = mus[:, self.linear] - self.centre
+        return np.column_stack([linear, *[function(mus) for function in self.functions]])
+
+    def inside(self, x: np.ndarray) -> np.ndarray:
+        """ξ at x ∈ [−1, 1]^p (n, p), to which the box of scalars is moved: no digits are lost in narrow ranges far from zero."""
+        middle, half = map(np.array, middle_and_half(self.parameters))
+        linear = (middle[self.linear] - self.centre) + half[self.linear] * x[:, self.linear]
+        return np.column_stack([linear, *[function.inside(x, middle, half) for function in self.functions]])
+
+    def term_sizes(self, x: np.ndarray) -> np.ndarray:
+        """|ξ| at x ∈ [−1, 1]^p, (n, n_coordinates), as large as the terms of each add up to."""
+        middle, half = map(np.array, middle_and_half(self.parameters))
+        linear = np.abs(middle[self.linear] - self.centre) + half[self.linear] * np.abs(x[:, self.linear])
+        return np.column_stack([linear, *[function.size(x, middle, half) for function in self.functions]])
+
+    def term_norms(self, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the terms of B and of f add up to in norms for such |ξ| (n, n_coordinates): as large as what is rounded there."""
+        of_operator, of_load = self.summed or (
+            np.linalg.norm(self.operators, 2, axis=(1, 2)),
+            np.linalg.norm(self.loads, axis=1),
+        )
+        one = np.ones((len(sizes), 1))
+        return np.hstack([one, sizes[:, self.touched]]) @ of_operator, np.hstack([one, sizes]) @ of_load
+
+    @property
+    def about_zero(self) -> System:
+        """The same with entries of μ as a network reads them."""
+        if self.zero is None:
+            return self
+        operators = np.array([self.zero[0], *self.operators[1:]])
+        return replace(
+            self, operators=operators, loads=np.array([self.zero[1], *self.loads[1:]]), centre=0.0, zero=None
+        )
 
     def operator(self, xi: np.ndarray) -> np.ndarray:
         """B at coordinates (n, n_coordinates): (n, n_rows, n_modes)."""
@@ -80,9 +132,16 @@ class System:
     def coefficients(self, mus) -> np.ndarray:
         """c(μ), (n, n_modes), by least squares with orthogonal factors: what a network is compared with."""
         mus = self.parameters.check_vectors(mus, self.n_parameters)
-        out = np.empty((len(mus), self.n_modes))
-        for rows in slices(len(mus), _BATCH if self.n_rows < 1000 else 16):
-            xi = self.coordinates(mus[rows])
+        return self._solved(mus, self.coordinates)
+
+    def coefficients_inside(self, x: np.ndarray) -> np.ndarray:
+        """c at x ∈ [−1, 1]^p, (n, n_modes)."""
+        return self._solved(x, self.inside)
+
+    def _solved(self, points: np.ndarray, coordinates: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        out = np.empty((len(points), self.n_modes))
+        for rows in slices(len(points), _BATCH if self.n_rows < 1000 else 16):
+            xi = coordinates(points[rows])
             if self.constant:
                 y = np.linalg.lstsq(self.operators[0], self.load(xi).T, rcond=None)[0].T
             else:
@@ -95,7 +154,10 @@ class System:
     def scaled(self, of_operator: float, of_load: float) -> System:
         """The same map from B and f divided by these numbers."""
         operators, loads = self.operators / of_operator, self.loads / of_load
-        return replace(self, operators=operators, loads=loads, back=self.back * (of_load / of_operator))
+        zero = None if self.zero is None else (self.zero[0] / of_operator, self.zero[1] / of_load)
+        summed = None if self.summed is None else (self.summed[0] / of_operator, self.summed[1] / of_load)
+        back = self.back * (of_load / of_operator)
+        return replace(self, operators=operators, loads=loads, zero=zero, summed=summed, back=back)
 
 
 def check_provable(problem: Problem) -> None:
@@ -161,6 +223,9 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
                 "function are not bounded, so no network here represents the product."
             )
     space = model.parameters
+    check_units(space)
+    check_numbers(getattr(model.problem, "equation", None), "the equation")
+    check_numbers(getattr(model.problem, "boundary", None), "the boundary's conditions")
     operator = [rational(t, symbols, "the operator", space) for t in model.terms.operator_thetas]
     load = [rational(t, symbols, "the right-hand side", space) for t in model.terms.load_thetas]
     if model.terms.varying_load and not all(f.constant for f in operator):
@@ -208,41 +273,58 @@ def _in_range(form: AffineForm) -> AffineForm:
 def _assembled(model: Model, functions, blocks: np.ndarray, loads: np.ndarray, back, form: str) -> System:
     """Sums over θ_q and φ_q as sums over coordinates: entries of μ and functions that are not affine, each once."""
     curved = distinct([*functions[0], *functions[1]])
-    operators = _by_coordinate(functions[0], blocks, model.n_parameters, curved)
-    right = _by_coordinate(functions[1], loads, model.n_parameters, curved)
+    operators, of_operator = _by_coordinate(functions[0], blocks, model.n_parameters, curved)
+    right, of_load = _by_coordinate(functions[1], loads, model.n_parameters, curved)
     start = len(functions[1])
     for part in model.terms.varying_load:  # one term per value of a function
         places = model.inputs.places(part.function, part.nodes)
         factors = part.coefficient(model.vector(), 0.0)
         for place, factor, load in zip(places.tolist(), factors, loads[start:], strict=False):  # type: ignore[union-attr]
             right[place] = right.get(place, 0.0) + factor * load
+            of_load[place] = of_load.get(place, 0.0) + abs(factor) * float(np.linalg.norm(load))
         start += len(part.positions)
-    kept = sorted((operators.keys() | right.keys()) - {_ALONE})
+    kept = sorted((operators.keys() | right.keys()) - {_ZERO, _MIDDLE})
     touched = [i for i, j in enumerate(kept) if j in operators]
-    zero = np.zeros(loads.shape[1])
+    none, zero = 0.0 * blocks[0], np.zeros(loads.shape[1])
+    linear = np.array([j for j in kept if j < model.n_parameters], dtype=int)
+    middle = np.zeros(model.n_parameters)
+    middle[: len(model.parameters.scalars)] = middle_and_half(model.parameters)[0]
     return System(
-        linear=np.array([j for j in kept if j < model.n_parameters], dtype=int),
+        linear=linear,
         functions=tuple(curved[j - model.n_parameters] for j in kept if j >= model.n_parameters),
-        operators=np.array([operators.get(_ALONE, 0.0 * blocks[0]), *[operators[kept[i]] for i in touched]]),
+        operators=np.array([operators.get(_MIDDLE, none), *[operators[kept[i]] for i in touched]]),
         touched=np.array(touched, dtype=int),
-        loads=np.array([right.get(_ALONE, zero), *[right.get(j, zero) for j in kept]]),
+        loads=np.array([right.get(_MIDDLE, zero), *[right.get(j, zero) for j in kept]]),
         back=back,
         parameters=model.parameters,
         n_parameters=model.n_parameters,
         form=form,
+        centre=middle[linear],
+        zero=(operators.get(_ZERO, none), right.get(_ZERO, zero)),
+        summed=(
+            np.array([of_operator.get(_MIDDLE, 0.0), *[of_operator[kept[i]] for i in touched]]),
+            np.array([of_load.get(_MIDDLE, 0.0), *[of_load.get(j, 0.0) for j in kept]]),
+        ),
     )
 
 
-def _by_coordinate(functions: list[Rational], arrays, n_parameters: int, curved: list[Rational]) -> dict:
-    """Arrays times functions, collected by what they are multiplied with: a place in μ, or one of the curved functions."""
+def _by_coordinate(
+    functions: list[Rational], arrays, n_parameters: int, curved: list[Rational]
+) -> tuple[dict, dict[int, float]]:
+    """Arrays times functions, collected by what they are multiplied with: a place in μ, or one of the curved functions.
+
+    And the sums of their norms.
+    """
     out: dict = {}
+    norms: dict[int, float] = {}
     for function, array in zip(functions, arrays, strict=False):  # more loads follow: values of functions
         if function.affine:
             constant, slopes = function.slopes()
-            shares = {_ALONE: constant, **dict(enumerate(slopes))}
+            shares = {_ZERO: constant, _MIDDLE: function.at_middle, **dict(enumerate(slopes))}
         else:
             shares = {n_parameters + curved.index(function): 1.0}
         for place, share in shares.items():
             if share and np.any(array):
                 out[place] = out.get(place, 0.0) + share * array
-    return out
+                norms[place] = norms.get(place, 0.0) + abs(share) * float(np.linalg.norm(array, 2))
+    return out, norms

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from itertools import chain, product
 from math import comb
+from typing import Any
 
 import numpy as np
 import sympy
@@ -17,6 +18,8 @@ from parasol.errors import InputError
 Terms = tuple[tuple[tuple[int, ...], float], ...]  # (exponents of the scalars, coefficient) of each monomial
 _FAR = 10.0  # middles so many half widths from zero: beyond, polynomials about zero lose digits
 _MOST_CELLS = 100_000  # to enclose a denominator
+_LEAST, _MOST = 1e-290, 1e290  # between which numbers and their products with a few others are floats with all digits
+_UNITS = 1e100  # ranges of parameters are between this and its inverse: their squares are floats
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class Rational:
         return float(out[0]), out[1:]
 
     @property
+    def at_middle(self) -> float:
+        """An affine function's value at the middle of the box, or at zero where the box was not known."""
+        return float(sum(c for exponents, c in self.about.numerator if not any(exponents)))
+
+    @property
     def about(self) -> Local:
         """Its terms about the middle of the box, or about zero where the box was not known."""
         n = len(self.denominator[0][0])
@@ -83,9 +91,25 @@ class Rational:
         x = self.about.inside(mus)
         return _values(self.about.numerator, x) / _values(self.about.denominator, x)
 
-    def below(self, mus: np.ndarray) -> np.ndarray:
-        """Its denominator at parameter vectors: (n,)."""
-        return _values(self.about.denominator, self.about.inside(mus))
+    def inside(self, x: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """Its values at x ∈ [−1, 1]^n, to which the box with this middle and half widths is moved: (n,)."""
+        if self.local is None:
+            return self(middle + half * x)
+        return _values(self.local.numerator, x) / _values(self.local.denominator, x)
+
+    def size(self, x: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """What its terms add up to there in absolute values, (n,): as large as what is rounded."""
+        of, at = (self, middle + half * x) if self.local is None else (self.local, x)
+        above, below = (_values(terms, at) for terms in (of.numerator, of.denominator))
+        parts = [tuple((e, abs(c)) for e, c in terms) for terms in (of.numerator, of.denominator)]
+        most_above, most_below = (_values(terms, np.abs(at)) for terms in parts)
+        return most_above / np.abs(below) + np.abs(above) * (most_below - np.abs(below)) / below**2
+
+    def below(self, x: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """Its denominator there: (n,)."""
+        if self.local is None:
+            return _values(self.denominator, middle + half * x)
+        return _values(self.local.denominator, x)
 
     def ends(self, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Bounds of the numerator and of the denominator over boxes, about the middle and, where digits suffice, about zero."""
@@ -128,9 +152,66 @@ def rational(expression, symbols: Sequence[sympy.Symbol], where: str, space: Par
         ) from None
     unit = max((c for _, c in terms[1]), key=abs)  # a number below the line goes above it
     terms = [[(e, c / unit) for e, c in part] for part in terms]
+    _check_floats(terms, expression, symbols, where, space)
     above, below = (tuple((e, float(c)) for e, c in part) for part in terms)
     local = None if space is None or not space.scalars else _about_the_middle(terms, space)
     return Rational(above, below, str(expression), local)
+
+
+def check_units(space: ParameterSpace) -> None:
+    """Refuse parameters in units so small or large that their squares are no floats."""
+    for scalar in space.scalars:
+        largest = max(abs(scalar.low), abs(scalar.high))
+        if largest > _UNITS or scalar.high - scalar.low < 1 / _UNITS:
+            unit = 10.0 ** int(np.floor(np.log10(scalar.high - scalar.low if largest < 1 else largest)))
+            raise InputError(
+                f"the parameter {scalar.name} ranges from {scalar.low:g} to {scalar.high:g}: products of such numbers are no floats. "
+                f"Measure it in units of {unit:g}: declare a parameter for {scalar.name}/{unit:g}."
+            )
+
+
+def check_numbers(thing: Any, where: str) -> None:
+    """Refuse numbers in an equation or condition that floats cannot hold; parts of a term without parameters become matrices."""
+    if isinstance(thing, sympy.Basic):
+        for number in thing.atoms(sympy.Number):
+            if number.is_finite and number != 0 and not abs(_log10(_fraction(number))) <= np.log10(_MOST):
+                raise InputError(
+                    f"a number near 1e{_log10(_fraction(number)):.0f} in {where} is none that floats hold ({_LEAST:g} to {_MOST:g}): it would "
+                    "be read as 0 or as infinite. Use units in which coefficients are near 1, or leave the term out."
+                )
+    elif isinstance(thing, Mapping):
+        for part in thing.values():
+            check_numbers(part, where)
+    elif isinstance(thing, list | tuple):
+        for part in thing:
+            check_numbers(part, where)
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        for part in fields(thing):
+            check_numbers(getattr(thing, part.name), where)
+
+
+def _check_floats(parts, expression, symbols: Sequence[sympy.Symbol], where: str, space: ParameterSpace | None) -> None:
+    """Refuse coefficients and powers that floats cannot hold: they would be read as 0 or as infinite."""
+    most = () if space is None else np.abs(space.bounds).max(axis=0).tolist()
+    for exponents, coefficient in [term for part in parts for term in part]:
+        names = "*".join(f"{s}**{e}" if e > 1 else str(s) for s, e in zip(symbols, exponents, strict=False) if e) or "1"
+        power = sum(e * np.log10(m) for m, e in zip(most, exponents, strict=False) if e)
+        size = _log10(coefficient) if coefficient else 0.0
+        if not np.log10(_LEAST) <= size <= np.log10(_MOST) or abs(power) > np.log10(_MOST):
+            got = f"is about 1e{size:.0f}" if abs(power) <= np.log10(_MOST) else f"multiplies about 1e{power:.0f}"
+            text = str(expression)
+            raise InputError(
+                f"the coefficient of {names} in {text if len(text) < 80 else text[:77] + '...'} in {where} {got}, which no float holds "
+                f"({_LEAST:g} to {_MOST:g}). Declare the parameters in units in which they are near 1, or leave the term out."
+            )
+
+
+def _log10(number: Fraction) -> float:
+    """The logarithm of the absolute value of a fraction, also of one that is no float."""
+    above, below = abs(number.numerator), number.denominator
+    shift = above.bit_length() - below.bit_length()
+    scaled = Fraction(above, below) / Fraction(2) ** shift
+    return float(np.log10(float(scaled)) + shift * np.log10(2))
 
 
 def _fraction(number) -> Fraction:
@@ -169,7 +250,7 @@ def denominator_range(function: Rational, space: ParameterSpace) -> tuple[float,
     low, high = 0.0, 0.0
     for cuts in (1, 4, 16, 64):
         low, high = _ends(function, 1, space, cuts)
-        if low * high > 0:
+        if low > 0 or high < 0:
             return low, high
         if (4 * cuts) ** len(space.scalars) > _MOST_CELLS:
             break
@@ -211,15 +292,17 @@ def _values(terms: Terms, x: np.ndarray) -> np.ndarray:
 
 
 def _enclose(terms: Terms, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of a polynomial over boxes, monomial by monomial."""
-    total = np.zeros((2, len(low)))
+    """Bounds of a polynomial over boxes, monomial by monomial; rounding of the sum is outside of them."""
+    total, size = np.zeros((2, len(low))), np.zeros(len(low))
     for exponents, coefficient in terms:
         range_ = np.full((2, len(low)), coefficient)
         for j, power in enumerate(exponents):
             if power:
                 range_ = _multiplied(range_, _power(low[:, j], high[:, j], power))
         total += range_
-    return total[0], total[1]
+        size += np.abs(range_).max(axis=0)
+    rounding = np.finfo(float).eps * (len(terms) + 4 * max((len(e) for e, _ in terms), default=0)) * size
+    return total[0] - rounding, total[1] + rounding
 
 
 def _power(low: np.ndarray, high: np.ndarray, power: int) -> np.ndarray:
