@@ -105,3 +105,18 @@ def test_a_single_problem_is_found_beside_models(there):
     (there / "mine.py").write_text(FILE + EQUATION)
     result = run("solve", "mine.py", "a=2", "k=1", "--json", "-", "--quiet")
     assert "unknown parameter 'k'" in result.stderr  # of the problem, which has a alone
+
+
+def test_runs_with_missing_values_are_left_out_on_request(there):
+    """The message advised missing="drop", which the command line had no word for."""
+    rng, rows = np.random.default_rng(0), ["a,b,drag"]
+    rows += [f"{a},{b},{'' if i == 7 else 1 + a + b}" for i, (a, b) in enumerate(rng.uniform(0, 1, (60, 2)))]
+    (there / "runs.csv").write_text("\n".join(rows))
+    words = ("learn", "--data", "runs.csv", "--parameters", "a,b", "--tolerance", "0.1", "--recipe", "linear")
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "run 7 (drag), counted from 0" in refused.stderr
+    assert 'with --missing "drop"' in refused.stderr.replace("\n", " ")
+    assert run(*words, "--missing", "drop").exit_code == 0
+    assert "Use one of: refuse, drop." in run(*words, "--missing", "skip").stderr.replace("\n", " ")
+    assert "Give --data too" in run("learn", "mine.py:bar", "--missing", "drop").stderr

@@ -139,6 +139,8 @@ def check_finite(array: np.ndarray, name: str, *, error: type[ParasolError] = In
 def check_positive(value: float, name: str) -> float:
     """Return `value` as a float if it is a positive finite number."""
     try:
+        if isinstance(value, str | bytes):  # float would read it, and sums and comparisons would not
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a positive number, got {value!r}.") from None

@@ -18,6 +18,10 @@ class ParasolWarning(UserWarning):
     """Something the caller should know about an answer that is still returned."""
 
 
+class MissingPackage(ParasolWarning):
+    """A package is not installed that would give a better answer; the warning says which, and how to install it."""
+
+
 class InputError(ParasolError):
     """A mistake of the caller's: an argument, an equation or an option that cannot be meant."""
 

@@ -153,3 +153,55 @@ def test_random_samples_are_no_copies(n_columns, n):
         rng = np.random.default_rng(seed)
         for mus in (rng.uniform(size=(n, n_columns)), np.exp(3 * rng.normal(size=(n, n_columns)))):
             assert len(np.unique(nearly_alike(mus))) == n
+
+
+def test_learning_says_at_once_what_is_wrong_with_the_samples():
+    """It was kept for the report, where nobody looked: a lattice ended as "no bound", and the advice was more full solves."""
+    lattice = np.stack([g.ravel() for g in np.meshgrid(np.linspace(0.2, 1, 8), np.linspace(1, 50, 8))], axis=1)
+    with pytest.warns(ps.ParasolWarning) as said:
+        surrogate = ps.learn(data=(lattice, field(lattice)), tolerance=1e-1, parameters=ranges, recipe="polynomial")
+    texts = [str(w.message) for w in said]
+    assert sum("form a lattice" in text for text in texts) == 1
+    assert any("takes more results, at parameters drawn at random" in text for text in texts)
+    assert not any("fresh solves" in text for text in texts)
+    with pytest.raises(ps.ParasolError, match=r"ps\.calibrate\(surrogate, results\)"):
+        _ = surrogate([0.5, 10.0]).bound
+
+
+def test_results_drawn_at_random_calibrate_a_lattice():
+    """As the message advises; results instead of snapshots ended in an AttributeError."""
+    rng = np.random.default_rng(0)
+    lattice = np.stack([g.ravel() for g in np.meshgrid(np.linspace(0.2, 1, 8), np.linspace(1, 50, 8))], axis=1)
+    names = [name for name in ranges]
+    runs = lambda mus: ps.Results(  # noqa: E731
+        dict(zip(names, mus.T, strict=True)),
+        {"T": field(mus), "p": 1e6 * field(mus) ** 2, "most": field(mus).max(axis=1)},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        turned = {"b": ranges["b"], "a": ranges["a"]}  # columns are matched by name
+        surrogate = ps.learn(data=runs(lattice), tolerance=1e-1, parameters=turned, recipe="polynomial")
+    fresh = np.column_stack([rng.uniform(0.2, 1, 40), np.exp(rng.uniform(0, np.log(50), 40))])
+    answers = ps.calibrate(surrogate, runs(fresh))({"a": fresh[:, 0], "b": fresh[:, 1]})
+    assert answers.bound_kind == ["calibrated"] * 40
+    for name, bound in answers.field_bounds.items():
+        truth = runs(fresh).fields[name]
+        errors = np.linalg.norm(answers[name] - truth, axis=1) / np.linalg.norm(truth, axis=1)
+        assert np.mean(errors <= bound * (1 + 1e-9)) >= 0.95  # the calibration set itself
+    off = np.abs(answers.quantities["most"] - field(fresh).max(axis=1))
+    assert np.mean(off <= answers.quantity_bounds["most"] * (1 + 1e-9)) >= 0.95
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        with pytest.raises(ps.ParasolError, match="a lattice of runs calibrates nothing"):
+            ps.calibrate(surrogate, runs(lattice))
+
+
+def test_runs_that_contradict_one_another_are_named():
+    mus = np.random.default_rng(1).uniform([0.2, 1.0], [1.0, 50.0], (60, 2))
+    twice, values = np.vstack([mus, mus[7]]), field(mus)
+    with pytest.warns(ps.ParasolWarning, match=r"rows 7 and 60, counted from 0, have the same parameters.* by 6.7e-01"):
+        ps.fit_snapshots(twice, np.vstack([values, 3 * values[7]]), "polynomial", ranges=ranges)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ps.fit_snapshots(twice, np.vstack([values, values[7]]), "polynomial", ranges=ranges)
+    assert not any("no map follows both" in str(w.message) for w in said)

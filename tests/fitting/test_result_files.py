@@ -97,9 +97,11 @@ def test_rows_find_their_files(cases):
     turned = ps.read_results(cases, {"case": np.arange(12.0)[::-1], "a": A[::-1]}, fields=["T"])
     assert turned.parameters == ("a",)
     assert np.allclose(turned.fields["T"], field(A[::-1]))
-    with pytest.warns(ps.ParasolWarning, match="9 of 12 files are not in the table"):
+    with pytest.warns(
+        ps.ParasolWarning, match="9 of 12 files are not in the table of parameters and left out: case_0.vtu"
+    ):
         ps.read_results(cases, {"run": [3, 1, 2], "a": A[[3, 1, 2]]})
-    with pytest.raises(ps.ParasolError, match=r"'case' .* names '66', which is none of the 12"):
+    with pytest.raises(ps.ParasolError, match=r"'case' .* names '66', which is none of the 12 files. Add the file"):
         ps.read_results(cases, {"case": np.arange(66, 78), "a": A})
     with pytest.raises(ps.ParasolError, match=r"'case_1.vtu' twice"):
         ps.read_results(cases, {"file": ["case_1.vtu", "case_1.vtu"], "a": [1.0, 2.0]})

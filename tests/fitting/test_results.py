@@ -137,7 +137,9 @@ def test_runs_that_failed_are_named_and_dropped_on_request():
     a, b, u, stress = runs(20)
     stress[7, 2] = np.nan
     u[11, 0, 1] = np.inf
-    with pytest.raises(ps.ParasolError, match=r"run 7 \(stress\), 11 \(u\) has values that are not finite.*drop"):
+    with pytest.raises(
+        ps.ParasolError, match=r"runs 7 \(stress\), 11 \(u\), counted from 0, have values that are missing.*drop"
+    ):
         ps.Results({"a": a, "b": b}, {"u": u, "stress": stress}, points=SQUARE)
     results = ps.Results({"a": a, "b": b}, {"u": u, "stress": stress}, missing="drop", points=SQUARE)
     assert len(results) == 18
@@ -174,8 +176,11 @@ def test_columns_are_matched_by_name():
         (
             ({"a": np.ones(3)}, np.ones((3, 5))),
             {"quantities": {"q": lambda run: run["v"]}},
-            "'q' cannot be computed of run 0",
+            r"'q' cannot be computed of run 0: KeyError\('v'\). A run has the fields u\.",
         ),
+        (({"a": ["0.5", "0.6 mm", "0.7"]}, np.ones((3, 5))), {}, "column 'a' .* has '0.6 mm' in run 1, counted from 0"),
+        (({"a": ["0,5", "0,6", "1"]}, np.ones((3, 5))), {}, "column 'a' .* has decimal commas, such as '0,5'"),
+        (({"a": np.ones(3)}, np.ones((3, 5))), {"points": np.arange(5.0)}, r"shape \(5,\), .*pass points\[:, None\]"),
         (({"a": np.ones(3)}, np.ones((3, 5))), {"missing": "keep"}, "missing"),
         (({"a": np.ones(3)}, {"u": np.ones((3, 5, 2)), "u_x": np.ones((3, 5))}), {"points": SQUARE}, "another name"),
     ],

@@ -1,5 +1,6 @@
 """The estimate of the discretisation error against exact solutions, most of them rough."""
 
+import sys
 import warnings
 from dataclasses import replace
 
@@ -138,9 +139,7 @@ def test_elements_are_as_many_as_their_own_estimate_asks_for():
 
 def test_learning_says_that_the_full_solver_is_the_limit():
     step = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2) + a * u, sp.Heaviside(x - 0.3)), ps.Dirichlet(0))
-    with pytest.warns(
-        ps.ParasolWarning, match="the discretisation error is about .*e-0[23]: so far is the full solver"
-    ):
+    with pytest.warns(ps.ParasolWarning, match="the discretisation error is about .*e-0[23]: the full solver itself"):
         surrogate = ps.learn(step, 1e-4, n_nodes=60, recipe="polynomial")
     account = surrogate.facts["learn"]
     assert account["met"]
@@ -153,7 +152,7 @@ def test_the_verdict_says_what_stopped_the_choice_of_nodes(total):
     """More nodes would not help, so the advice is not to give more."""
     exact = a * x ** sp.Rational(1, 10)
     problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), -exact.diff(x, 2)), ps.Dirichlet(a * x))
-    words = "limited by discretisation" if total else "so far is the full solver itself"
+    words = "limited by discretisation" if total else "the full solver itself is that far"
     with pytest.warns(ps.ParasolWarning, match=f"{words}.*Refinement does not converge: .* near x=0\\.0"):
         ps.learn(problem, 1e-3, recipe="polynomial", total=total)
 
@@ -168,3 +167,27 @@ def test_two_node_sets_are_compared_with_the_same_function():
     problem = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), 0), ps.Dirichlet(g))  # modes of g depend on the nodes
     coarse, fine = (ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n)) for n in (150, 300))
     assert compare(coarse, fine).error < 1e-2
+
+
+def test_learning_says_that_elements_would_be_better_where_they_are_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "skfem", None)
+    with pytest.warns(
+        ps.errors.MissingPackage, match=r"Stencils are used.*pip install 'parasol-pde\[elements\]'"
+    ) as said:
+        surrogate = ps.learn(_el_with_a_hole(), 1e-1, n_nodes=600, solves=12, recipe="polynomial")
+    missing = [w for w in said if w.category is ps.errors.MissingPackage]
+    assert len(missing) == 1
+    assert missing[0].filename == __file__  # the line of the user, not one of parasol
+    assert not any("pip install" in note for note in surrogate.facts["learn"]["notes"])
+
+
+def test_whether_elements_can_be_used_is_tried_without_a_word_about_the_nodes_of_the_trial():
+    pytest.importorskip("skfem")
+    surrogate = ps.learn(_el_with_a_hole(), 1e-1, n_nodes=3000, solves=12, recipe="polynomial")
+    assert not any("hole or rim" in note for note in surrogate.facts["learn"]["notes"])
+
+
+def _el_with_a_hole():
+    el = ps.Polygon([(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)]) - ps.Disc((0.5, 0.5), 0.25).named("hole")
+    boundary = {"left": ps.Dirichlet(0), "*": ps.Neumann(0)}
+    return ps.Problem(el.named(left=x < 1e-6), ps.Eq(-ps.laplacian(v) + a * v, 1), boundary)

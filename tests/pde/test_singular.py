@@ -42,7 +42,7 @@ def model_of(problem):
         (SLOPES, "at k=10: the equation and the conditions determine the unknown only up to a constant"),
         (SECOND, "at k=10: the equation and the conditions determine unknown number 2 only up to a constant"),
         (NO_OPERATOR, "at q=0: 48 of the 50 equations have no term with an unknown left"),
-        (NO_CONDITION, "at q=0: a boundary condition has the coefficient 0"),
+        (NO_CONDITION, "at q=0: a row of the matrix is zero, such as that of a condition"),
         (NONLINEAR, "Newton's matrix is singular: linearised there, .* only up to a constant"),
     ],
 )

@@ -114,8 +114,8 @@ MASKED = np.ma.masked_array(VALUES, mask=VALUES > 1.9)
     [
         (lambda: ps.fit_snapshots(MUS, MASKED, "linear"), "4 entries of 120 that are NaN"),
         (lambda: ps.fit_snapshots(np.ma.masked_array(MUS, mask=MUS == 0), VALUES, "linear"), "1 entry of 40"),
-        (lambda: ps.Results({"a": MUS[:, 0]}, {"u": MASKED}), r"run 36 \(u\), 37 \(u\)"),
-        (lambda: ps.Results({"a": MUS[:, 0]}, {"u": list(MASKED)}), r"run 36 \(u\), 37 \(u\)"),
+        (lambda: ps.Results({"a": MUS[:, 0]}, {"u": MASKED}), r"runs 36 \(u\), 37 \(u\)"),
+        (lambda: ps.Results({"a": MUS[:, 0]}, {"u": list(MASKED)}), r"runs 36 \(u\), 37 \(u\)"),
         (lambda: ps.solve_many(lambda mu: MASKED[-1], MUS[:2]), "NaN or infinite"),
     ],
 )
@@ -299,3 +299,52 @@ def test_repairs_outside_the_ranges_by_a_solver_of_ones_own():
     answer = surrogate([1.5], tolerance=1e-9, extrapolate=True)
     assert answer.method == "full solve"
     assert answer.values.tolist() == [0.0, 1.0, 2.0]
+
+
+def line():
+    ranges = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
+    mus = np.random.default_rng(0).uniform(0, 1, (60, 2))
+    return ps.fit_snapshots(mus, 1 + mus @ [[1.0, 2.0, 3.0], [0.5, 0.0, 1.0]], "linear", ranges=ranges)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (lambda s: s([0.1]), r"mus has shape \(1,\), expected \(2,\) or \(n_samples, 2\): a, b\."),
+        (lambda s: s(0.1), r"mus has shape \(\), expected \(2,\)"),
+        (lambda s: s(a=0.1), r"b in \[0, 1\] is missing\. Give every parameter\.$"),
+        (lambda s: s(a=0.1, b=np.nan), "the parameter b has 1 entry"),
+        (lambda s: s([[0.1, 0.2], [np.nan, 0.3]]), "the column a of mus has 1 entry of 2"),
+        (lambda s: s(a=[0.1, 0.2], b=[0.1, 0.2, 0.3]), "different lengths: a has 2, b has 3"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_names_what_is_wrong(asked, message):
+    with pytest.raises(ps.ParasolError, match=message):
+        asked(line())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tolerance": "1e-3"}, "tolerance must be a positive number, got '1e-3'"),
+        ({"n_nodes": "many"}, "n_nodes must be a whole number of at least 1, got 'many'"),
+        ({"n_nodes": 300.0}, "n_nodes must be a whole number"),
+    ],
+)
+def test_learning_refuses_numbers_that_are_none(options, message):
+    (x,), (a,) = ps.coordinates("x"), ps.parameters(a=(1.0, 2.0))
+    rod = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-a * ps.unknown("u", x).diff(x, 2), 1), ps.Dirichlet(0))
+    with pytest.raises(ps.ParasolError, match=message):
+        ps.learn(rod, **options)
+
+
+def test_an_answer_says_where_it_is_and_how_wrong_it_can_be():
+    answer = line()(a=0.25, b=0.5)
+    assert repr(answer) == f"<Answer at a=0.25, b=0.5: 3 values, relative error at most {answer.bound:.1e}, calibrated>"
+    assert repr(line()([[0.1, 0.2]])) == "<Answer at 1 parameter vector, 3 values each>"
+
+
+def test_a_parameter_that_never_changes_is_named():
+    mus = {"a": np.full(40, 0.5), "b": np.linspace(0, 1, 40)}
+    with pytest.raises(ps.ParasolError, match=r"the parameter 'a' is 0\.5 in all runs\. Leave it out"):
+        ps.learn(data=ps.Results(mus, {"u": VALUES}))

@@ -54,6 +54,12 @@ def learn(
         str | None,
         Option(metavar="TABLE", help="Of the results: a .csv with a row for each run, or names of columns, a,k."),
     ] = None,
+    missing: Annotated[
+        str,
+        Option(
+            metavar="refuse|drop", help="Runs of the results with values that are missing: refuse, or leave them out."
+        ),
+    ] = "refuse",
     proof: Annotated[
         bool,
         Option(
@@ -118,6 +124,8 @@ def learn(
         raise InputError("--dry-run plans full solves, and data need none. Leave one of --dry-run and --data out.")
     if parameters is not None and data is None:
         raise InputError("--parameters says what the results in --data are results of. Give --data too.")
+    if missing != "refuse" and data is None:
+        raise InputError("--missing says what to do with results in --data. Give --data too.")
     if cluster is not None:
         _check_cluster(cluster, store, dry_run, data)
     check_json(json_file)
@@ -140,7 +148,7 @@ def learn(
                 learn_plan = plan(declared, **wish, progress=stage)
                 facts, rows = learn_plan.facts(), learn_plan.rows()
             else:
-                results = None if data is None else _results(data, parameters)
+                results = None if data is None else _results(data, parameters, missing)
                 limits = {"solves": solves, "seconds": seconds, "data": results, "recipe": recipe, "proof": proof}
                 with _hands(cluster, jobs, stage) as hands:
                     surrogate = learn_surrogate(declared, **wish, **limits, **hands, progress=stage)
@@ -185,14 +193,15 @@ def _hands(address: str | None, jobs: int | None, stage: Callable[[str], object]
         yield {"executor": executor}
 
 
-def _results(data: str, parameters: str | None) -> Any:
+def _results(data: str, parameters: str | None, missing: str) -> Any:
     """What --data and --parameters name: results where there is a table of parameters, else what `learn` reads."""
     from parasol.fitting.reading import read_results
 
     if parameters is None:
-        return data
+        return data if missing == "refuse" else read_results(data, missing=missing)
     is_table = Path(parameters).expanduser().is_file() or parameters.endswith((".csv", ".tsv", ".txt"))
-    return read_results(data, parameters if is_table else [name.strip() for name in parameters.split(",")])
+    names = parameters if is_table else [name.strip() for name in parameters.split(",")]
+    return read_results(data, names, missing=missing)
 
 
 def _count_solves(store: str) -> int:

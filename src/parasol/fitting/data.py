@@ -17,7 +17,7 @@ from parasol.fitting.by_field import fit_fields
 from parasol.fitting.calibration import following, with_parts
 from parasol.fitting.choosing import fit_rows
 from parasol.fitting.fit import accuracy, space_of
-from parasol.fitting.groups import drawn_at_random, group_labels
+from parasol.fitting.groups import drawn_at_random, group_labels, warn_of_contradictions
 from parasol.fitting.jackknife import Samples, with_jackknife
 from parasol.fitting.maps import Recipe
 from parasol.fitting.results import Results
@@ -90,6 +90,8 @@ def fit_snapshots(
     parameters = _within_samples(parameters, mus)
     choices = [bool(p.choices) for p in parameters.scalars]
     group = group_labels(mus, about.get("groups"), choices, quiet=level is None)
+    if level is not None:
+        warn_of_contradictions(mus, solutions, 1e-4 if tolerance is None else tolerance)
     aside = np.zeros(len(mus), dtype=bool)
     if group is not None and level is not None:
         n_groups = int(group.max()) + 1
@@ -215,7 +217,11 @@ def _rows(solutions, fields, n_samples: int) -> tuple[np.ndarray, np.ndarray | N
 def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | None) -> Mapping[str, tuple]:
     """The ranges of named columns: as given, every column once, or those of the data."""
     if ranges is None:
-        return {name: (float(np.min(values)), float(np.max(values))) for name, values in columns.items()}
+        ranges = {name: (float(np.min(values)), float(np.max(values))) for name, values in columns.items()}
+        for name, (low, high) in ranges.items():
+            if low == high:
+                raise InputError(f"the parameter {name!r} is {low:g} in all runs. Leave it out of the table.")
+        return ranges
     if set(ranges) != set(columns):
         raise InputError(
             f"ranges names {', '.join(ranges)}, the table has the columns {', '.join(columns)}. Name each column once."

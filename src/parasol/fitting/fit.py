@@ -17,7 +17,7 @@ from parasol import __version__
 from parasol.checks import check_count, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.calibration import quantity_weights, with_parts
-from parasol.fitting.groups import drawn_at_random
+from parasol.fitting.groups import drawn_at_random, group_labels
 from parasol.fitting.layouts import layout_of
 from parasol.fitting.logarithms import features_for
 from parasol.fitting.maps import Recipe, fit_map, predictions
@@ -304,15 +304,15 @@ def _check_snapshots(given, name: str) -> None:
 
 def calibrate(
     surrogate: Surrogate,
-    held_out: Snapshots | None = None,
+    held_out: Snapshots | Results | None = None,
     *,
     level: float = 0.95,
     fields: ArrayLike | None = None,
     **older: Any,
 ) -> Surrogate:
-    """The surrogate with a conformal bound of its relative errors, from snapshots that nothing else has seen.
+    """The surrogate with a conformal bound of its relative errors, from snapshots or results that nothing else has seen.
 
-    With `fields`, as in `fit_snapshots`, it is one of the errors of every field. Errors in place of a surrogate, as in
+    With `fields`, as in `fit_snapshots`, it is one of the errors of every field; results say what theirs are. Errors in place of a surrogate, as in
     version 0.1.0, are turned into a bound by `ps.runtime.conformal_bound`.
     """
     if not isinstance(surrogate, Surrogate):
@@ -324,11 +324,41 @@ def calibrate(
         return conformal_bound(surrogate, level=level, **older)  # type: ignore[return-value]
     if held_out is None or older:
         raise InputError("calibrate needs snapshots that nothing else has seen: ps.calibrate(surrogate, snapshots).")
+    plain: dict[str, Any] = {"difficulty": None, "jackknife": None, "parts": None}  # of an earlier bound
+    if isinstance(held_out, Results):
+        return _calibrated_by_results(replace(surrogate, **plain), held_out, level)
     errors = accuracy(surrogate, held_out, fields=fields).errors
     drawn = drawn_at_random(held_out.mus, surrogate.parameters)
-    plain = {"difficulty": None, "jackknife": None, "parts": None}  # of an earlier bound
     surrogate = replace(surrogate, conformal=conformal_bound(errors, level=level, drawn=drawn), **plain)
     return with_parts(surrogate, held_out, quantity_weights(surrogate.solver), level=level)
+
+
+def _calibrated_by_results(surrogate: Surrogate, results: Results, level: float) -> Surrogate:
+    """The surrogate, without bounds of its own, with those from results: of runs that belong together the worst counts."""
+    results = results.of_parameters(replace(surrogate.parameters, solved=()))
+    values, units = _compared(surrogate, results)
+    choices = [bool(p.choices) for p in surrogate.parameters.scalars]
+    group = group_labels(results.mus, results.groups, choices)
+    if group is None:
+        raise InputError("a lattice of runs calibrates nothing. Give runs at parameters drawn at random.")
+    fresh, further = as_snapshots(results.mus, values), surrogate.scalars
+    errors = accuracy(surrogate, fresh, fields=units).errors
+    worst = np.zeros(int(group.max()) + 1)
+    np.maximum.at(worst, group, errors)
+    drawn = drawn_at_random(results.mus, surrogate.parameters, group)
+    conformal = conformal_bound(worst, level=level, drawn=drawn)
+    facts = {**surrogate.facts, "calibrated_bound": conformal.quantile}
+    if further is not None and all(name in results.scalars for name in further.layout.names):
+        table = dict(zip(surrogate.parameters.names, results.mus.T, strict=True))
+        numbers = {name: results.scalars[name] for name in further.layout.names}
+        further = calibrate(further, Results(table, numbers, times=results.times, groups=group), level=level)
+    surrogate = replace(surrogate, conformal=conformal, facts=facts, scalars=further)
+    parts: dict[str, Any] = {"level": level, "group": group}
+    if units is not None and len(surrogate.layout.fields) == units.max() + 1:
+        parts |= {"labels": units, "weights": surrogate.basis.weights}
+    known, names = results.functionals or {}, () if surrogate.quantities is None else surrogate.quantities.names
+    rows = np.array([known[name] for name in names]) if names and all(name in known for name in names) else None
+    return with_parts(surrogate, fresh, rows, **parts)
 
 
 calibrated = calibrate  # its name in version 0.1.0

@@ -47,7 +47,8 @@ def group_labels(
         _warn(
             quiet,
             "the samples form a lattice, which nobody drew at random: no error bound can be calibrated with them. "
-            "Give samples drawn at random, or groups=range(n) if each row was.",
+            "Calibrate with others, drawn at random, by ps.calibrate(surrogate, results), or pass groups=range(n) if each "
+            "row was drawn so.",
         )
         return None
     if repeated:
@@ -108,6 +109,26 @@ def nearly_alike(mus: np.ndarray) -> np.ndarray:
     reach = np.sqrt(np.quantile(near, 0.9) * np.quantile(beyond, 0.1))
     i, j = tree.query_pairs(reach, output_type="ndarray").T
     return connected_components(coo_array((np.ones(len(i)), (i, j)), shape=(len(mus), len(mus))))[1]
+
+
+def warn_of_contradictions(mus: np.ndarray, solutions: np.ndarray, tolerance: float) -> None:
+    """A warning where rows with equal parameters differ by more than ten times the tolerance: no map follows both."""
+    sums = _row_terms(mus).sum(axis=1)
+    order = np.argsort(sums, kind="stable")
+    same = np.flatnonzero(sums[order][1:] == sums[order][:-1])
+    pairs = np.column_stack([order[same], order[same + 1]])  # neighbours among the equal ones
+    sizes = [np.linalg.norm(solutions[pair], axis=1).max() for pair in pairs]
+    gaps = [np.linalg.norm(solutions[i] - solutions[j]) for i, j in pairs]
+    off = np.array([gap / size if size > 0 else 0.0 for gap, size in zip(gaps, sizes, strict=True)])
+    if len(off) and np.max(off) > 10 * tolerance:
+        i, j = sorted(pairs[int(np.argmax(off))])
+        warnings.warn(
+            f"rows {i} and {j}, counted from 0, have the same parameters, but their values differ by {np.max(off):.1e}, "
+            "relative to the larger: no map follows both. Leave the wrong one out, or add the parameter in which they "
+            "differ; if it is noise, errors cannot become smaller.",
+            ParasolWarning,
+            stacklevel=3,
+        )
 
 
 def _warn(quiet: bool, text: str) -> None:

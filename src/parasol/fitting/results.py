@@ -72,6 +72,10 @@ class Results:
         parameters, mus, labels = _table(self.mus)
         points, times = self.points, self.times
         if points is not None:
+            if np.ndim(points) == 1:
+                raise InputError(
+                    f"points has shape {np.shape(points)}, expected (n_nodes, dimension). On a line pass points[:, None]."
+                )
             points = check_finite(check_shape(points, (None, None), "points"), "points")
         if times is not None:
             times = check_finite(check_shape(times, (None,), "times"), "times")
@@ -297,13 +301,39 @@ class Results:
             try:
                 value = np.asarray(unmasked(function({key: values[i] for key, values in self.fields.items()})))
             except Exception as error:
-                raise InputError(f"the quantity {name!r} cannot be computed of run {i}: {error!r}.") from error
+                there = f" A run has the fields {', '.join(self.fields)}." if isinstance(error, KeyError) else ""
+                raise InputError(f"the quantity {name!r} cannot be computed of run {i}: {error!r}.{there}") from error
             if value.dtype.kind not in "fiub" or value.shape not in ((), shape):
                 raise InputError(
                     f"the quantity {name!r} of run {i} has shape {value.shape} of {value.dtype}. Its function must give one number."
                 )
             out[i] = value
         return out
+
+
+def _check_text(name: str, column: np.ndarray) -> None:
+    """Refuse text that was meant to be numbers: some cells of a column, or all of them with a decimal comma."""
+    numbers = np.array([_is_number(cell) for cell in column])
+    if 2 * np.count_nonzero(numbers) >= len(column) and not numbers.all():
+        i = int(np.argmin(numbers))
+        raise InputError(
+            f"the column {name!r} of the parameters has {str(column[i])!r} in run {i}, counted from 0, where others have "
+            'numbers. Write a number without a unit, or leave the cell empty and pass missing="drop".'
+        )
+    commas = [cell for cell in column.tolist() if "," in cell]
+    if commas and all(_is_number(cell.replace(",", ".", 1)) for cell in column.tolist()):
+        raise InputError(
+            f"the column {name!r} of the parameters has decimal commas, such as {commas[0]!r}. Write points, or pass a data "
+            'frame: pandas.read_csv(file, sep=";", decimal=",").'
+        )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _text_column(name: str, labels: tuple[str, ...]) -> str:
@@ -336,6 +366,8 @@ def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, 
             )
         if is_date(values):
             raise dates_refused(f"the column {name!r} of the parameters")
+        if values.dtype.kind == "U":
+            _check_text(str(name), values)
         if values.dtype.kind == "O":
             values = _known_numbers(values)
         if values.dtype.kind not in "fiub":
@@ -414,5 +446,9 @@ def _bad_rows(mus: np.ndarray, columns: Mapping[str, np.ndarray], drop: bool) ->
     if bad and not drop:
         some = ", ".join(f"{i} ({name})" for i, name in sorted(bad.items())[:5])
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-        raise InputError(f'run {some}{more} has values that are not finite. Mend them, or pass missing="drop".')
+        runs, verb = ("run", "has") if len(bad) == 1 else ("runs", "have")
+        raise InputError(
+            f"{runs} {some}{more}, counted from 0, {verb} values that are missing or not finite. Mend them, or leave the "
+            f'{runs} out with missing="drop".'
+        )
     return sorted(bad)

@@ -96,16 +96,24 @@ def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[
     wanted = [name if name in known else Path(name).name for name in wanted]  # where it was, on another machine
     wrong = [name for name in wanted if len(known.get(name, ())) != 1]
     if wrong:
-        which = "several" if wrong[0] in known else "none"
+        which, do = (
+            ("several", "Name each file with its folder")
+            if wrong[0] in known
+            else ("none", "Add the file, or leave the row out")
+        )
         raise FileError(
             f"the column {key!r} of the table of parameters names {wrong[0]!r}, which is {which} of the {len(paths)} "
-            "files. Name each in a column file."
+            f"files. {do}."
         )
     if len(set(wanted)) < len(wanted):
         twice = next(name for name in wanted if wanted.count(name) > 1)
         raise FileError(f"the table of parameters names {twice!r} twice. Give one row for each file.")
     if len(wanted) < len(paths):
-        text = f"{len(paths) - len(wanted)} of {len(paths)} files are not in the table of parameters and left out."
+        used = {known[name][0] for name in wanted}
+        rest = [path.name for path in paths if path not in used]
+        some = ", ".join(rest[:3]) + (", …" if len(rest) > 3 else "")
+        verb = "is" if len(rest) == 1 else "are"
+        text = f"{len(rest)} of {len(paths)} files {verb} not in the table of parameters and left out: {some}."
         warnings.warn(text, ParasolWarning, stacklevel=6)
     left = {name: values for name, values in table.items() if name not in (column, numbered)}
     return [known[name][0] for name in wanted], left

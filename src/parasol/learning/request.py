@@ -44,6 +44,8 @@ class Request:
     def __post_init__(self):
         if not check_positive(self.tolerance, "tolerance") < 1:
             raise InputError(f"tolerance={self.tolerance!r} is a relative error: give a number below 1, such as 1e-3.")
+        if self.n_nodes is not None:
+            check_count(self.n_nodes, "n_nodes")
         check_progress(self.progress)
         if not isinstance(self.rng, int | np.integer) or isinstance(self.rng, bool) or self.rng < 0:
             raise InputError(f"rng={self.rng!r} must be a whole number from 0 on, such as rng=0.")

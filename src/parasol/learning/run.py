@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.errors import InputError, NoCertificate, ParasolError, ParasolWarning, SolveFailed
+from parasol.errors import InputError, MissingPackage, NoCertificate, ParasolError, ParasolWarning, SolveFailed
 from parasol.fitting.choosing import choice_words
 from parasol.fitting.data import fit_results
 from parasol.fitting.descent import require_jax
@@ -210,7 +210,7 @@ def _learned(request: Request, data: Data | None, recipe: str | Recipe | None, p
     recipe = None if recipe is None or (data is not None and recipe == "best") else _usable(recipe)
     chosen, cache = None, None
     with request.held():
-        with _gathered() as notes:
+        with _gathered(shown=data is not None) as notes:
             if data is None:
                 chosen = discretised(request)
             else:
@@ -399,13 +399,21 @@ def _largest(surrogate: Surrogate, rng: int) -> float:
 
 # ---- the report -----------------------------------------------------------------------------------------------------
 @contextmanager
-def _gathered() -> Iterator[list[str]]:
-    """Warnings on the way are kept for the report, once each, not shown: they are about attempts."""
+def _gathered(*, shown: bool = False) -> Iterator[list[str]]:
+    """Warnings on the way are kept for the report, once each, not shown: they are about attempts.
+
+    What is not installed concerns every attempt and is shown, and so is what is said of data, if they are `shown`.
+    """
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ParasolWarning)
         yield notes
-    notes += dict.fromkeys(" ".join(str(w.message).split()) for w in caught if issubclass(w.category, ParasolWarning))
+    loud = ParasolWarning if shown else MissingPackage
+    said = {" ".join(str(w.message).split()): w.category for w in caught if issubclass(w.category, ParasolWarning)}
+    for text, category in said.items():
+        if issubclass(category, loud):
+            warnings.warn(text, category, stacklevel=5)
+    notes += [text for text, category in said.items() if not issubclass(category, MissingPackage)]
     for other in caught:
         if not issubclass(other.category, ParasolWarning):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)

@@ -39,6 +39,10 @@ _ADVICE = {
     "zero solution": "Relative to nothing every error is infinite: let the ranges end before that.",
     "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or give more solves or results.",
 }
+_ADVICE_FOR_DATA = {
+    "level": f"A bound at the level {LEVEL:g} takes more results, at parameters drawn at random.",
+    "map": "The fields are hard to learn from these results: give more, or narrow the ranges of the parameters.",
+}
 
 
 def with_report(
@@ -89,8 +93,11 @@ def with_report(
         warnings.warn(_unmet(report, more), ParasolWarning, stacklevel=4)
     if error is not None and error > tolerance and not (request.total and not met):
         warnings.warn(
-            f"the discretisation error is about {error:.1e}: so far is the full solver itself from the solution of the "
-            f"equation, and the tolerance {tolerance:g} is against the full solver. {more[0].upper()}{more[1:]}",
+            f"the discretisation error is about {error:.1e}: the full solver itself is that far from the solution of the "
+            f"equation. The tolerance {tolerance:g} is met against the full solver only. {more[0].upper()}{more[1:]}"
+            if met
+            else f"the discretisation error is about {error:.1e}: the full solver itself is that far from the solution of "
+            f"the equation. {more[0].upper()}{more[1:]}",
             ParasolWarning,
             stacklevel=4,
         )
@@ -133,7 +140,8 @@ def _unmet(report: LearnReport, more: str) -> str:
         text += " and the discretisation error " + ("not known" if error is None else f"about {error:.1e}")
     near = f" The solutions grow near {report.resonance}." if "resonance" in parts else ""
     near = f" The solution is zero at {report.zero}." if "zero solution" in parts else near
-    advice = f"{more[0].upper()}{more[1:]}" if parts[0] == "discretisation" else _ADVICE[parts[0]]
+    known = _ADVICE if report.solves is not None else _ADVICE | _ADVICE_FOR_DATA
+    advice = f"{more[0].upper()}{more[1:]}" if parts[0] == "discretisation" else known[parts[0]]
     return f"the tolerance {report.tolerance:g} is not met: {text}, limited by {report.limit}.{near} {advice}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.errors import FileError, InputError, NotInstalled, ParasolWarning, UnsuitableNodes
+from parasol.errors import FileError, InputError, MissingPackage, NotInstalled, ParasolWarning, UnsuitableNodes
 from parasol.pde.elements import Given, assemble
 from parasol.pde.model import Model
 from parasol.pde.placing import DEFAULT_N_NODES, check_nodes, nodes_for
@@ -86,10 +86,16 @@ def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
         return None
     try:
         check_elements(problem.domain, 2)  # first of all whether the package is there
-        few = make_elements(corners_for(problem, Settings(n_nodes=_FEW), 2), 2)
-        assemble(problem, few, list(_given(problem, few)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParasolWarning)  # about nodes that nothing is solved on
+            few = make_elements(corners_for(problem, Settings(n_nodes=_FEW), 2), 2)
+            assemble(problem, few, list(_given(problem, few)))
     except NotInstalled as error:
-        warnings.warn(f"{reasons[0]}: {error} Then elements are used here.", ParasolWarning, stacklevel=4)
+        warnings.warn(
+            f"{reasons[0]}. Stencils are used, which are inaccurate there; elements would be better, but {error}",
+            MissingPackage,
+            stacklevel=4,
+        )
         return None
     except UnsuitableNodes:
         pass  # so few nodes do not show all regions or parts; more may

@@ -245,7 +245,7 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
     diagonal = data[pattern.indptr[:-1][pattern.stated]]
     if np.any(diagonal == 0):
         raise SingularMatrixError(
-            "a boundary condition has the coefficient 0 for the unknown. Check it at this parameter."
+            "a row of the matrix is zero, such as that of a condition whose coefficient is 0. Check it at this parameter."
         )
     rows, columns = _scales(matrix, pattern.n_fields)
     if backend == "iterative" and not np.all(pattern.stated):

@@ -76,7 +76,8 @@ def own_solver(given: Any, parameters: Any = None) -> Solver:
     solve = getattr(given, "solve", given)
     if given is None or isinstance(given, str) or not callable(solve):
         raise InputError(
-            f"problem is {_short(given)}. Pass a ps.Problem, a model, an object with solve(mu), or a function solve(mu)."
+            f"problem is {_short(given)}. Pass a ps.Problem, such as ps.load_problem(name), a model, an object with solve(mu), "
+            "or a function solve(mu); results of runs are given as data=."
         )
     own = getattr(given, "parameters", None)
     if parameters is not None and own is not None:

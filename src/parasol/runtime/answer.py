@@ -36,7 +36,13 @@ class Answer:
     solved: dict[int, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"<Answer to {len(self.mus)} parameters>"
+        n, size = len(self.mus), f"{self.surrogate.n_values} values"
+        if not self.single:
+            return f"<Answer at {n} parameter vector{'' if n == 1 else 's'}, {size} each>"
+        pairs = zip(self.surrogate.parameters.scalars, self.mus[0], strict=False)
+        where = ", ".join(f"{p.name}={p.word(value)}" for p, value in pairs) or "one parameter vector"
+        known = f", relative error at most {self.bound:.1e}, {self.bound_kind}" if self.surrogate.has_bounds else ""
+        return f"<Answer at {where}: {size}{', outside the ranges' if self.extrapolated else known}>"
 
     def _repr_html_(self) -> str:
         return borrowed("html")(self)

@@ -372,6 +372,12 @@ class ParameterSpace:
         except ParasolError:
             raise
         except (TypeError, ValueError):
+            lengths = {name: np.size(value) for name, value in values.items() if np.size(value) != 1}
+            if len(set(lengths.values())) > 1:
+                said = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+                raise InputError(
+                    f"columns of parameters have different lengths: {said}. Give as many of each."
+                ) from None
             raise InputError(f"parameter values must be numbers, got {dict(values)}.") from None
 
     def _check_names(self, values: Mapping[str, Any]) -> None:
@@ -387,9 +393,8 @@ class ParameterSpace:
                 raise InputError(f"unknown parameter {name!r}. {near}This problem has: {known}.")
         left_out = [f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars if p.name not in values]
         if values and left_out:
-            raise InputError(
-                f"{', '.join(left_out)} is missing. Give every parameter, or none for the middle of all ranges."
-            )
+            verb = "is" if len(left_out) == 1 else "are"
+            raise InputError(f"{', '.join(left_out)} {verb} missing. Give every parameter.")
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""

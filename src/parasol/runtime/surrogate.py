@@ -283,6 +283,7 @@ class Surrogate:
             raise
         except (TypeError, ValueError):
             raise InputError(f"parameters must be real numbers, got {mus!r}.") from None
+        given = mus.shape
         if mus.ndim == 0:
             mus = mus[None]
         single = mus.ndim == 1
@@ -290,7 +291,8 @@ class Surrogate:
             mus = mus[None]
         if mus.ndim != 2 or mus.shape[1] != self.n_parameters:
             raise InputError(
-                f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}) or ({self.n_parameters},)."
+                f"mus has shape {given}, expected ({self.n_parameters},) or (n_samples, {self.n_parameters})"
+                + ("." if self.parameters.functions else f": {', '.join(self.parameters.names)}.")
             )
         low, high = self._box
         scalars = mus[:, : len(low)]
@@ -299,6 +301,8 @@ class Surrogate:
         inside = (scalars >= low) & (scalars <= high)
         if inside.all() and (len(low) == mus.shape[1] or np.isfinite(mus).all()):
             return mus, None, single
+        for name, column in zip(self.parameters.names, scalars.T, strict=False):
+            check_finite(column, f"the parameter {name}" if single else f"the column {name} of mus")
         check_finite(mus, "mus")
         if not extrapolate:
             self.parameters.check(scalars)
@@ -374,7 +378,8 @@ class Surrogate:
             np.divide(size * relative, 1 - relative, out=values, where=relative < 1)
             return Bounds(values, relative, np.zeros(len(mus), dtype=bool))
         raise InputError(
-            "nothing is known about the errors of this surrogate. Fit it from a reduced model, or give it a calibration set."
+            "nothing is known about the errors of this surrogate. Give it results at parameters drawn at random: "
+            "ps.calibrate(surrogate, results)."
         )
 
     def estimate(
