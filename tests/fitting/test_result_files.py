@@ -225,3 +225,10 @@ def test_tables_that_do_not_belong_together(tmp_path):
         wrong.write_text(text)
         with pytest.raises(ps.ParasolError, match=said):
             ps.read_results(str(tmp_path / "run_*.csv"), tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize("text", ["a;drag\n0,1;2,5\n0,2;3\n", "a\tdrag\n0.1\t2,5\n0.2\t3\n"])
+def test_decimal_commas_are_named_not_taken_for_words(tmp_path, text):
+    (tmp_path / "runs.csv").write_text(text)
+    with pytest.raises(ps.ParasolError, match=r"numbers with commas in the column '(a|drag)', such as (0,1|2,5)"):
+        ps.read_results(tmp_path / "runs.csv", parameters=["a"])
