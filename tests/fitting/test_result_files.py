@@ -266,3 +266,10 @@ def test_numbers_of_runs_of_many_digits(tmp_path):
     runs = ps.read_results(tmp_path / "run_*.npy", {"case": [1234568.0, 1234567.0], "a": [8.0, 7.0]})
     assert runs.fields["u"][:, 0].tolist() == [1234568.0, 1234567.0]
     assert runs.mus.ravel().tolist() == [8.0, 7.0]
+
+
+@pytest.mark.parametrize("text", ["a;drag\n0,1;2,5\n0,2;3\n", "a\tdrag\n0.1\t2,5\n0.2\t3\n"])
+def test_decimal_commas_are_named_not_taken_for_words(tmp_path, text):
+    (tmp_path / "runs.csv").write_text(text)
+    with pytest.raises(ps.ParasolError, match=r"numbers with commas in the column '(a|drag)', such as (0,1|2,5)"):
+        ps.read_results(tmp_path / "runs.csv", parameters=["a"])

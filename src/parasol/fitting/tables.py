@@ -35,6 +35,15 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
     out = {}
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
         numbers = [_number(cell) if cell else float("nan") for cell in column]
+        commas = [cell for cell, number in zip(column, numbers, strict=True) if number is None and "," in cell]
+        if commas and all(
+            number is not None or _number(cell.replace(",", ".")) is not None
+            for cell, number in zip(column, numbers, strict=True)
+        ):
+            raise FileError(
+                f"{str(path)!r} has numbers with commas in the column {name!r}, such as {commas[0]}: whether they are decimal "
+                "is not known. Write decimal points."
+            )
         out[name] = np.array(column) if None in numbers else np.array(numbers, dtype=float)
     return out
 

@@ -43,6 +43,8 @@ _FEWEST_CHECKS, _MOST_CHECKS = 3, 6
 _FEWEST_SOLVES = 4
 _TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth their cost
 _CLOSER = 0.01  # how near to the identity interpolated inverses then come
+# how far from it nothing that a few checks see says how the estimate is elsewhere; as many more are then made
+_UNLIKE, _MORE_CHECKS, _MOST_DOUBT = 0.1, 20, 0.49
 _MOST_SOLVES = 400
 _HOPE = 5.0  # times that a network may be better than cheaper maps; measured: up to 3
 _N_COMPARED = 64  # parameters at which one of them is changed, to see whether it matters
@@ -82,6 +84,7 @@ class ReducedBasis:
     n_factorizations: int
     n_triangular: int
     checks: Snapshots | None  # that the estimate was checked with
+    doubt: str = ""  # why it may be worse elsewhere, in words
 
     def after(self, before: ReducedBasis | None, *, looked: bool) -> ReducedBasis:
         """The same, with what the attempt before it has cost.
@@ -278,8 +281,24 @@ def _checked(growing: ByEstimate, greedy: Greedy, cache: SolveCache, rng: int) -
     if steering.duals.ratio > _TOO_MUCH and cache.limits.left > 0:  # type: ignore[union-attr]
         growing.complete(_CLOSER)
         steering = compared(growing.reduced(greedy.basis))
-    sealed = compared(growing.sealed(greedy.basis))
-    return ReducedBasis(greedy, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
+    if growing.missed <= _UNLIKE and steering.duals.ratio <= _TOO_MUCH:  # type: ignore[union-attr]
+        sealed, doubt = compared(growing.sealed(greedy.basis)), ""
+    else:
+        n_random = 0 if checks is None else len(checks)
+        if more := cache.affordable(_MORE_CHECKS):
+            mus = sample(model, more, design="random", rng=np.random.default_rng([rng, 74]))
+            others = cache.solve(mus, "more fresh ones, for the estimate is in doubt")
+            checks, n_random = others if checks is None else checks + others, len(others)
+        steering, sealed = compared(growing.reduced(greedy.basis)), compared(growing.sealed(greedy.basis))
+        # at a new parameter more is missed than at all of n others with this probability, whatever the reason
+        chance, duals = min(1 / (n_random + 1), _MOST_DOUBT), sealed.duals
+        assert duals is not None
+        sealed = replace(sealed, duals=replace(duals, doubt=min(duals.doubt + chance, _MOST_DOUBT)))
+        doubt = (
+            f"the estimate rests on inverses that cannot be interpolated between the parameters of this box (off by "
+            f"{growing.missed:.0%}): it was compared with {duals.n_checked} fresh full solves, and may be worse elsewhere"
+        )
+    return ReducedBasis(greedy, steering, sealed, growing.n_factorizations, growing.n_triangular, checks, doubt)
 
 
 def _weights(model: Model, cache: SolveCache) -> Weights | None:
@@ -304,6 +323,8 @@ def _remarks(basis: ReducedBasis, tolerance: float, fresh: np.ndarray) -> tuple[
             f"operator(mu) is a sum of {reduced.operator_theta.n_terms} matrices fitted to samples, right to "
             f"{reduced.interpolation_error:.1e} at parameters it was not fitted to; bounds allow for that, and prove nothing"
         )
+    if basis.doubt:
+        out.append(basis.doubt)
     c = reduced.coefficients(some)
     size = np.linalg.norm(c, axis=1)
     for i, parameter in enumerate(reduced.parameters.scalars):

@@ -78,6 +78,11 @@ class ByEstimate:
                 self.builders.append(builder)
         self._missed = float(np.max(self.duals.steering().inverses(self._some)[1]))
 
+    @property
+    def missed(self) -> float:
+        """How far the interpolated inverse is from the inverse on the modes, relative, at the worst of the candidates."""
+        return self._missed
+
     def _lonely(self, mu: np.ndarray) -> bool:
         """Whether no preconditioner is near to the inverse at mu."""
         if not self.builders:
@@ -101,6 +106,7 @@ class ByEstimate:
             mu = self.candidates[worst]
             self.duals.add_snapshot(mu, self.model.factors(mu))
             self.n_factorizations += 1
+        self._missed = float(np.max(self.duals.steering().inverses(self._theta)[1]))
 
     @property
     def n_triangular(self) -> int:
