@@ -14,7 +14,7 @@ from parasol_lab.theorem.construction.construct import build_surrogate
 from parasol_lab.theorem.construction.plan import Design, Plan, plan_construction
 from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import reduced_system
-from parasol_lab.theorem.construction.theta import denominator_range, rational
+from parasol_lab.theorem.construction.theta import denominator_range, middle_and_half, rational
 from parasol_lab.theorem.networks.products import MAX_LEVELS
 
 x, y = ps.coordinates("x y")
@@ -417,6 +417,25 @@ def test_far_from_zero_no_digits_of_a_polynomial_are_lost():
     assert denominator_range(function, far)[0] > 0
     square = rational((a - 10**9) ** 2, (a, k), "here")  # expanded about zero
     assert np.abs(square(mus) - t**2).max() > 1
+
+
+def test_coefficients_that_floats_do_not_hold_enclose_nothing():
+    """10**16 + 1 is no float: about zero, a − (10**16 + 1) seems to have one sign from 10**16 on."""
+    space = ps.ParameterSpace(ps.parameters(a=(1e16, 1e16 + 8)))
+    function = rational(1 / (a - (10**16 + 1)), (a,), "here", space)
+    (low,), (high,) = function.ends(np.array([[1e16]]), np.array([[1e16 + 8]]))[1]
+    assert low == pytest.approx(-7e-16, rel=1e-6)
+    assert high == pytest.approx(1e-16, rel=1e-6)
+    with pytest.raises(ps.ParasolError):
+        denominator_range(function, space)
+
+
+def test_the_box_is_inside_what_its_middle_and_half_widths_say():
+    """The middle of these is rounded to an end."""
+    low, high = 1e16, 1e16 + 2
+    (middle,), (half,) = middle_and_half(ps.ParameterSpace(ps.parameters(a=(low, high))))
+    assert middle - half <= low
+    assert high <= middle + half
 
 
 def test_bounds_are_proven_with_few_cells_or_refused(affine, monkeypatch):

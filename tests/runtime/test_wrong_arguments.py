@@ -299,3 +299,10 @@ def test_repairs_outside_the_ranges_by_a_solver_of_ones_own():
     answer = surrogate([1.5], tolerance=1e-9, extrapolate=True)
     assert answer.method == "full solve"
     assert answer.values.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_name_too_many_is_no_parameter():
+    line = ps.fit_snapshots(MUS, VALUES, "linear", level=None, ranges={"a": (0.0, 1.0)})
+    for ask in (lambda: line(a=0.5, b=0.5), lambda: line({"a": 0.5, "b": 1.0}), lambda: line(b=0.5)):
+        with pytest.raises(ps.ParasolError, match="unknown parameter 'b'"):
+            ask()
