@@ -200,11 +200,12 @@ def written(folder, rows=A, suffix=".csv"):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".npz", ".npy"])
-def test_a_table_or_arrays_for_each_run(tmp_path, suffix):
+def test_a_table_or_arrays_for_each_run(tmp_path, suffix, recwarn):
     order = written(tmp_path, suffix=suffix)
     pattern = str(tmp_path / ("*.csv" if suffix == ".csv" else f"run_*{suffix}"))  # the table of parameters is no run
     about = {"points": POINTS} if suffix == ".npy" else {}
     results = ps.read_results(pattern, tmp_path / "table.csv", **about)
+    assert not recwarn.list  # of a file that is not in the table
     assert results.parameters == ("a",)
     assert np.array_equal(results.mus[:, 0], A[order])
     assert np.array_equal(results.points, POINTS)

@@ -513,6 +513,25 @@ def test_far_from_zero_no_digits_of_a_polynomial_are_lost():
     assert np.abs(square(mus) - t**2).max() > 1
 
 
+def test_coefficients_that_floats_do_not_hold_enclose_nothing():
+    """10**16 + 1 is no float: about zero, a − (10**16 + 1) seems to have one sign from 10**16 on."""
+    space = ps.ParameterSpace(ps.parameters(a=(1e16, 1e16 + 8)))
+    function = rational(1 / (a - (10**16 + 1)), (a,), "here", space)
+    (low,), (high,) = function.ends(np.array([[1e16]]), np.array([[1e16 + 8]]))[1]
+    assert low == pytest.approx(-7e-16, rel=1e-6)
+    assert high == pytest.approx(1e-16, rel=1e-6)
+    with pytest.raises(ps.ParasolError):
+        denominator_range(function, space)
+
+
+def test_the_box_is_inside_what_its_middle_and_half_widths_say():
+    """The middle of these is rounded to an end."""
+    low, high = 1e16, 1e16 + 2
+    (middle,), (half,) = middle_and_half(ps.ParameterSpace(ps.parameters(a=(low, high))))
+    assert middle - half <= low
+    assert high <= middle + half
+
+
 def test_bounds_are_proven_with_few_cells_or_refused(affine, monkeypatch):
     system = reduced_system(*affine)
     sharp = stability(system)

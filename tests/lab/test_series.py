@@ -362,6 +362,48 @@ def test_c_is_analytic_and_as_small_as_said_in_the_ellipses(name):
     assert np.all(np.array(by_degrees[1].axes) < by_cells[5].axes)  # cells know more than α and β do
 
 
+def test_loads_that_grow_beyond_the_box_count():
+    """B is constant and f = x f_1: in the ellipses c grows with |x|, where f on the box says nothing of it."""
+    system = system_of([(-1.0, 1.0)], strength=1e-9)
+    system = replace(system, loads=system.loads * [[0.0], [1.0]])
+    for found in ellipse.ellipses(system, stability(system)):
+        (b,) = found.axes
+        zeta = np.array([[np.sqrt(1 + b * b)], [1j * b]])
+        c = np.linalg.pinv(system.operators[0]) @ system.load(zeta)[:, :, None]
+        assert np.linalg.norm(c, axis=1).max() <= found.largest
+
+
+def test_quotients_change_less_than_said():
+    """Real and complex, near the zero of the denominator; along the real axis towards it, no less would do."""
+    rng = np.random.default_rng(5)
+    for slope, half, width in ((0.6, 0.5, 0.3), (0.6, 0.0, 0.9), (-0.4, 0.9, 0.2)):
+        quotient = ellipse._Quotient(np.array([1.0, 0.5]), np.array([1.0, slope])).at(np.zeros((1, 1)))
+        said = quotient.changes(np.full((1, 1), half), np.full((1, 1), width))[0]
+        x = half * np.r_[-1.0, 1.0, rng.uniform(-1, 1, 500)]
+        share = np.r_[1.0, 1.0, rng.random(500)]
+        step = width * (
+            share * np.r_[-1.0, 1.0, rng.choice([-1, 1], 500)] + 1j * (1 - share) * rng.choice([-1, 1], 502)
+        )
+        change = (1 + 0.5 * (x + step)) / (1 + slope * (x + step)) - (1 + 0.5 * x) / (1 + slope * x)
+        assert np.max(np.abs(change.real) + np.abs(change.imag)) <= said * (1 + 1e-12)
+    one_over = ellipse._Quotient(np.array([1.0]), np.array([1.0, 0.6])).at(np.zeros((1, 1)))
+    said = one_over.changes(np.full((1, 1), 0.5), np.full((1, 1), 0.3))[0]
+    assert said == pytest.approx(1 / (1 - 0.6 * 0.8) - 1 / (1 - 0.6 * 0.5))
+
+
+@pytest.mark.parametrize("name", ["one, a wide range", "two, rational"])
+def test_norms_on_cells_are_not_exceeded_anywhere_in_them(name):
+    system, rng = CASES[name], np.random.default_rng(3)
+    cover = ellipse._cells(system, 0.2)
+    low, high = np.asarray(system.parameters.bounds)
+    p = len(low)
+    for corner in [*itertools.product((-1, 1), repeat=p), *rng.uniform(-1, 1, (5, p))]:
+        x = cover.centres + np.array(corner) * cover.half
+        inverses = np.linalg.pinv(system.operator(system.coordinates((low + high) / 2 + x * (high - low) / 2)))
+        for i, operator in zip(system.touched, system.operators[1:], strict=True):
+            assert np.all(np.linalg.norm(operator @ inverses, 2, axis=(1, 2)) <= cover.norms[:, i] * (1 + 1e-12))
+
+
 @pytest.mark.parametrize(
     ("function", "singular", "reached"),
     [("a", 0.5j, 0.9), ("a**2", 0.5 + 0.5j, 0.75), ("1/(a + 1.5)", -1.5 + 2j, 0.19), ("a/(a + 3)", -0.6 + 1.2j, 0.6)],

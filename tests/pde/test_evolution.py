@@ -110,6 +110,15 @@ def test_between_stored_times_the_solution_is_integrated_not_guessed(options, er
         assert found.error < error
 
 
+def test_extrapolation_in_time_is_said():
+    a = ps.parameters(a=(1.0, 2.0))[0]
+    equation = Eq(u.diff(t), a * ps.laplacian(u))
+    problem = ps.Problem(DISC, equation, ps.Dirichlet(0), initial=1 - x**2 - y**2, times=[0.0, 0.1])
+    model = ps.discretize(problem, ps.scatter(DISC, n_nodes=60), degree=2)
+    assert model.solve([2.5], extrapolate=True).extrapolated
+    assert not model.solve([2.0]).extrapolated
+
+
 def test_between_stored_times_with_the_step_of_the_model(cooling):
     model = replace(cooling, step=0.01, integrator="esdirk4")
     for moment in (0.004, 0.075):  # the first is earlier than one step

@@ -348,3 +348,10 @@ def test_a_parameter_that_never_changes_is_named():
     mus = {"a": np.full(40, 0.5), "b": np.linspace(0, 1, 40)}
     with pytest.raises(ps.ParasolError, match=r"the parameter 'a' is 0\.5 in all runs\. Leave it out"):
         ps.learn(data=ps.Results(mus, {"u": VALUES}))
+
+
+def test_a_name_too_many_is_no_parameter():
+    line = ps.fit_snapshots(MUS, VALUES, "linear", level=None, ranges={"a": (0.0, 1.0)})
+    for ask in (lambda: line(a=0.5, b=0.5), lambda: line({"a": 0.5, "b": 1.0}), lambda: line(b=0.5)):
+        with pytest.raises(ps.ParasolError, match="unknown parameter 'b'"):
+            ask()
