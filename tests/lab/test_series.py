@@ -602,3 +602,56 @@ def test_levels_beyond_the_mantissa_do_no_harm():
     for levels in (26, 36, 60):
         found = product_network(wiring, levels, 1.0, 1.0, resolved=False)(pairs)[:, 0]
         assert np.abs(found - pairs[:, 0] * pairs[:, 1]).max() < 4e-16
+
+
+# ---- one line each ---------------------------------------------------------------------------------------------------
+def test_the_change_of_a_quotient_is_reached():
+    """1/(1.2 + x) on [−0.9, −0.1], 0.2 beyond: the worst point is −0.9 − 0.2."""
+    quotient = ellipse._Quotient(np.array([1.0]), np.array([1.2, 1.0])).at(np.array([[-0.5]]))
+    change = quotient.changes(np.array([[0.4]]), np.array([[0.2]]))[0]
+    assert change == pytest.approx(1 / (0.3 - 0.2) - 1 / 0.3)
+    assert quotient.changes(np.array([[0.4]]), np.array([[0.3]]))[0] == np.inf
+
+
+def test_cells_bound_what_they_cover():
+    """‖B_i B(x)⁺‖ and how far points of the ellipse are, at points of each cell, not only at its centre."""
+    system, rng = CASES["two"], np.random.default_rng(8)
+    cover = ellipse._cells(system, 0.2, stability(system).gamma)
+    assert cover is not None
+    wide = np.array([1.0, 0.5])
+    changes = cover.changes(wide)
+    for cell in range(0, len(cover.half), 3):
+        x = np.array(cover.centres[cell] + rng.choice([-1, 0, 1], (9, 2)) * cover.half[cell])
+        for point, b in zip(x, system.operator(system.inside(x)), strict=True):
+            exact = [np.linalg.norm(part @ np.linalg.pinv(b), 2) for part in system.operators[1:]]
+            assert np.all(exact <= cover.norms[cell] * (1 + 1e-12))
+            least = np.ptp(system.parameters.bounds, axis=0) / 2 * ellipse.spread(wide, point)
+            assert np.all(changes[cell] >= least * (1 - 1e-12))
+
+
+def test_the_bound_in_the_ellipses_is_the_one_of_the_theorem():
+    system = CASES["one"]
+    constants = stability(system)
+    half = np.ptp(system.parameters.bounds) / 2
+    for tau, found in zip(ellipse._CONTRACTIONS, ellipse.ellipses(system, constants), strict=True):
+        change = half * ellipse.spread(found.axes[0], 0.0) * np.linalg.norm(system.loads[1])
+        exact = (1 + tau) * (constants.gamma + change) / ((1 - tau) ** 2 * constants.beta)
+        assert found.largest == pytest.approx(exact, rel=1e-9)
+
+
+def test_what_a_cell_leaves_out_is_in_its_bound():
+    polynomials = certificate.polynomial_system(CASES["one"])
+    series = certificate.interpolant(CASES["one"], [9])
+    residual = polynomials.residual(series)
+    cell = certificate._Cell(polynomials.gram, residual, 0.0, 0.0, (0.0, 0.0))
+    trimmed = cell.trimmed(1e3)
+    left_out = np.linalg.norm(residual[len(trimmed.residual) :], axis=-1).sum()
+    assert trimmed.rest == pytest.approx(left_out)
+    assert left_out > 0
+    cell = cell.halves(0)[0].halves(0)[1].halves(0)[0].halves(0)[1]
+    inverse = np.linalg.norm(np.linalg.inv(cell.gram[0]), 2)
+    (sharp, _, _), (rough, _, _) = (replace(cell, rough=r).examined(1e9) for r in (0.0, 0.2 / inverse))
+    assert np.isfinite(sharp)
+    assert rough > 1.2 * sharp
+    with pytest.raises(NoCertificate, match="rounding hides the inverse"):
+        replace(cell, rough=0.3 / inverse).examined(1e9)
