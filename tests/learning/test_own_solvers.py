@@ -164,7 +164,11 @@ class NoParameters:
     [
         (wave, None, "the parameters of wave are not known. Pass parameters={"),
         (NoParameters(), None, "the parameters of NoParameters are not known"),
-        (NoSolve(), None, "Pass a ps.Problem, a model, an object with solve(mu), or a function solve(mu)."),
+        (
+            NoSolve(),
+            None,
+            "Pass a ps.Problem, such as ps.load_problem(name), a model, an object with solve(mu), or a function solve(mu)",
+        ),
         (None, RANGES, "problem is None. Pass a ps.Problem"),
         ("helmholtz", None, "problem is 'helmholtz'. Pass a ps.Problem"),
         (Wave, None, "the solver is the class Wave. Pass an object of it: Wave()."),

@@ -162,7 +162,7 @@ def test_labels_columns_and_places_that_are_masked_are_missing():
     for work, said in (
         (lambda: ps.Results({"a": masked}, {"u": VALUES}), r"run 0 \(the parameters\)"),
         (lambda: ps.Results(rows, {"u": VALUES}), r"run 0 \(the parameters\)"),
-        (lambda: ps.Results(MUS, {"u": [[row] for row in MASKED]}, points=[[0.0]]), r"run 36 \(u\)"),
+        (lambda: ps.Results(MUS, {"u": [[row] for row in MASKED]}, points=[[0.0]]), r"runs 36 \(u\)"),
         (lambda: ps.Results(MUS, {"u": VALUES}, groups=groups), "labels that are missing"),
         (lambda: ps.Results(MUS, {"u": VALUES}, points=points, cells=cells), "whole numbers"),
         (lambda: ps.fit_snapshots(rows, VALUES, "linear"), "1 entry of 40"),
