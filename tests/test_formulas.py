@@ -120,3 +120,9 @@ def test_time_and_a_parameter_do_not_share_a_name():
         ps.AffineModel({p: np.eye(2)}, {ps.time(): np.ones(2)}, **options)
     model = ps.AffineModel({p: np.eye(2)}, {1: np.ones(2)}, **options)  # time has no name there
     assert np.allclose(model.solve([2.0]).values[-1], (1 - np.exp(-1.0)) / 2, rtol=1e-3)
+
+
+def test_numbers_beyond_floats_are_said_to_be():
+    a = sympy.Symbol("a")
+    with pytest.raises(ps.ParasolError, match="has numbers beyond the range of floats"):
+        as_function(10**400 * a, [a])(np.array([1e-200]))

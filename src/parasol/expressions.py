@@ -246,6 +246,10 @@ class Function:
             raise FormulaError(
                 f"{_short(self.expression)} has a function without numbers. Use ordinary functions."
             ) from None
+        except OverflowError:
+            raise FormulaError(
+                f"{_short(self.expression)} has numbers beyond the range of floats. Use other units."
+            ) from None
         if np.iscomplexobj(values):
             if np.any(np.abs(np.imag(values)) > 1e-12 * np.maximum(1.0, np.abs(np.real(values)))):
                 raise FormulaError(

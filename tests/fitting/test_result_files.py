@@ -269,6 +269,13 @@ def test_numbers_of_runs_of_many_digits(tmp_path):
     assert runs.mus.ravel().tolist() == [8.0, 7.0]
 
 
+def test_numbers_of_runs_written_with_zeros_in_front(tmp_path):
+    for k in (1, 12):
+        np.save(tmp_path / f"run_{k:03d}.npy", np.full(3, k))
+    runs = ps.read_results(tmp_path / "run_*.npy", {"case": np.array(["012", "001"]), "a": [8.0, 7.0]})
+    assert runs.fields["u"][:, 0].tolist() == [12.0, 1.0]
+
+
 @pytest.mark.parametrize("text", ["a;drag\n0,1;2,5\n0,2;3\n", "a\tdrag\n0.1\t2,5\n0.2\t3\n"])
 def test_decimal_commas_are_named_not_taken_for_words(tmp_path, text):
     (tmp_path / "runs.csv").write_text(text)

@@ -355,3 +355,12 @@ def test_a_name_too_many_is_no_parameter():
     for ask in (lambda: line(a=0.5, b=0.5), lambda: line({"a": 0.5, "b": 1.0}), lambda: line(b=0.5)):
         with pytest.raises(ps.ParasolError, match="unknown parameter 'b'"):
             ask()
+
+
+@pytest.mark.parametrize("name", ["self", "mus", "tolerance"])
+def test_parameters_of_any_name(name):
+    surrogate = ps.fit_snapshots({name: MUS[:, 0]}, VALUES, "linear", level=None)
+    by_mapping = surrogate({name: 0.5}).values
+    assert np.array_equal(by_mapping, surrogate([0.5]).values)
+    if name == "self":
+        assert np.array_equal(by_mapping, surrogate(self=0.5).values)

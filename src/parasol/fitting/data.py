@@ -194,7 +194,7 @@ def fit_results(
 
 def _columns(mus, ranges: Mapping[str, tuple] | None) -> tuple[np.ndarray, Mapping[str, tuple] | None]:
     """Parameters (n_samples, n_parameters) in the order of the ranges, and the ranges."""
-    columns = named_columns(mus)
+    columns = dict(mus) if isinstance(mus, Mapping) else named_columns(mus)
     if columns is not None:
         parts = {name: check_shape(column, (None,), f"the column {name!r}") for name, column in columns.items()}
         ranges = _ranges_of(parts, ranges)

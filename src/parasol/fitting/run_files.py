@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,8 @@ def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[
     column = next((name for name in _FILES if name in table), None)
     numbered = None if column is not None else next((name for name in table if name.lower() in _NUMBERS), None)
     key = column or numbered
-    if numbered is not None and np.asarray(table[numbered]).dtype.kind in "UO":  # run_001, not 1
-        column, numbered = numbered, None
+    if numbered is not None and not all(_is_whole(row) for row in np.asarray(table[numbered]).tolist()):
+        column, numbered = numbered, None  # run_001, not 001 or 1
     if key is None:
         n_rows = len(next(iter(table.values())))
         if n_rows != len(paths):
@@ -91,7 +92,7 @@ def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[
         for name in [_number(path)] if column is None else _names(path):
             known.setdefault(name, []).append(path)
     rows = np.asarray(unmasked(table[key])).tolist()
-    whole = [int(row) if isinstance(row, float) and row.is_integer() else row for row in rows]
+    whole = [int(row) if column is None and _is_whole(row) else row for row in rows]
     wanted = [Path(str(row)).as_posix() for row in whole]
     wanted = [name if name in known else Path(name).name for name in wanted]  # where it was, on another machine
     wrong = [name for name in wanted if len(known.get(name, ())) != 1]
@@ -117,6 +118,11 @@ def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[
         warnings.warn(text, ParasolWarning, stacklevel=6)
     left = {name: values for name, values in table.items() if name not in (column, numbered)}
     return [known[name][0] for name in wanted], left
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is a whole number, or the text of one."""
+    return value.isdecimal() if isinstance(value, str) else isinstance(value, Real) and float(value).is_integer()
 
 
 def _names(path: Path) -> set[str]:

@@ -178,6 +178,7 @@ class Surrogate:
 
     def __call__(
         self,
+        /,
         mus: ArrayLike | Mapping[str, Any] | None = None,
         *,
         dtype: type = np.float64,
