@@ -328,7 +328,7 @@ def require_elements() -> Any:
         import skfem
     except ImportError:
         raise NotInstalled(
-            "method=\"elements\" needs scikit-fem. Install it with: pip install 'parasol-pde[elements]'."
+            "method=\"elements\" needs scikit-fem. Install it with: pip install scikit-fem."
         ) from None
     return skfem
 
