@@ -171,9 +171,7 @@ def test_two_node_sets_are_compared_with_the_same_function():
 
 def test_learning_says_that_elements_would_be_better_where_they_are_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "skfem", None)
-    with pytest.warns(
-        ps.errors.MissingPackage, match=r"Stencils are used.*pip install scikit-fem"
-    ) as said:
+    with pytest.warns(ps.errors.MissingPackage, match=r"Stencils are used.*pip install scikit-fem") as said:
         surrogate = ps.learn(_el_with_a_hole(), 1e-1, n_nodes=600, solves=12, recipe="polynomial")
     missing = [w for w in said if w.category is ps.errors.MissingPackage]
     assert len(missing) == 1

@@ -327,9 +327,7 @@ def require_elements() -> Any:
     try:
         import skfem
     except ImportError:
-        raise NotInstalled(
-            "method=\"elements\" needs scikit-fem. Install it with: pip install scikit-fem."
-        ) from None
+        raise NotInstalled('method="elements" needs scikit-fem. Install it with: pip install scikit-fem.') from None
     return skfem
 
 
