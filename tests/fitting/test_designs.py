@@ -205,3 +205,18 @@ def test_runs_that_contradict_one_another_are_named():
         warnings.simplefilter("always")
         ps.fit_snapshots(twice, np.vstack([values, values[7]]), "polynomial", ranges=ranges)
     assert not any("no map follows both" in str(w.message) for w in said)
+
+
+def test_samples_outside_their_ranges_are_counted():
+    """One was named, and the advice was an option that learning does not have."""
+    mus = np.random.default_rng(1).uniform([0.2, 1.0], [1.0, 50.0], (60, 2))
+    n = np.count_nonzero(mus[:, 0] > 0.5)
+    for learned in (
+        lambda: ps.fit_snapshots(mus, field(mus), "polynomial", ranges={"a": (0.2, 0.5), "b": (1.0, 50.0)}),
+        lambda: ps.learn(data=(mus, field(mus)), tolerance=0.1, parameters={"a": (0.2, 0.5), "b": (1.0, 50.0)}),
+    ):
+        with pytest.raises(
+            ps.ParasolError, match=rf"^{n} of 60 samples are outside the ranges: a reaches .* wider"
+        ) as error:
+            learned()
+        assert "extrapolate" not in str(error.value)

@@ -86,7 +86,7 @@ def fit_snapshots(
     mus, ranges = _columns(mus, about.get("ranges"))
     solutions, fields = _rows(solutions, about.get("fields"), len(mus))
     parameters = space_of(mus, ranges)
-    parameters.check(mus)
+    _check_inside(parameters, mus)
     parameters = _within_samples(parameters, mus)
     choices = [bool(p.choices) for p in parameters.scalars]
     group = group_labels(mus, about.get("groups"), choices, quiet=level is None)
@@ -190,6 +190,20 @@ def fit_results(
     about |= {"weights": results.weights, "fields": results.units, "quantities": results.functionals}
     surrogate = fit_snapshots(mus, results.values, recipe, progress=progress, **about, layout=results.layout)
     return replace(surrogate, scalars=scalars)
+
+
+def _check_inside(parameters: ParameterSpace, mus: np.ndarray) -> None:
+    """Refuse samples outside the ranges, by what is wrong with how many of them."""
+    parameters.check_choices(mus)
+    low, high = parameters.limits
+    outside = np.any((mus < low) | (mus > high), axis=1)
+    if np.any(outside):
+        j = int(np.argmax(np.any((mus < low) | (mus > high), axis=0)))
+        p, ends = parameters.scalars[j], (np.min(mus[:, j]), np.max(mus[:, j]))
+        raise InputError(
+            f"{np.count_nonzero(outside)} of {len(mus)} samples are outside the ranges: {p.name} reaches from {ends[0]:g} to "
+            f"{ends[1]:g}, its range is [{p.low:g}, {p.high:g}]. Declare wider ranges, or leave these samples out."
+        )
 
 
 def _columns(mus, ranges: Mapping[str, tuple] | None) -> tuple[np.ndarray, Mapping[str, tuple] | None]:

@@ -161,7 +161,10 @@ def search(
         exhausted[worst] = True  # once solved for, it is in the span
         next_mu = mus[worst]
     if reduced is None:
-        raise InputError("the solutions vanish at all candidates, so there is nothing to build a basis from.")
+        raise InputError(
+            "the solutions at all candidates are zero, or so small or large that their squares are no numbers. Check the load, "
+            "or use other units."
+        )
     # a candidate that brought nothing new was passed over in the search, but its bound counts
     history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
     proven = float(np.mean(reduced.solve(mus).bounds.rigorous))  # type: ignore[union-attr]

@@ -95,7 +95,11 @@ class SurrogateReport:
         if provenance.solves is not None:
             rows["full solves"] = str(provenance.solves)
         others = {key: value for key, value in plain(surrogate.facts).items() if key not in _SAID}
-        short = {key: f"{v:.3g}" if isinstance(v, float) else str(v) for key, v in others.items() if _is_short(v)}
+        short = {
+            key: f"{v:.3g}" if isinstance(v, float) else str(v)
+            for key, v in others.items()
+            if _is_short(v) and v not in ("none", 0)
+        }
         if short:
             rows["made"] = ", ".join(f"{key.replace('_', ' ')} {words}" for key, words in short.items())
         if isinstance(others.get("made_with"), dict):
