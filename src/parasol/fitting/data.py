@@ -16,6 +16,7 @@ from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.by_field import fit_fields
 from parasol.fitting.calibration import following, with_parts
 from parasol.fitting.choosing import fit_rows
+from parasol.fitting.empty_parts import warn_of_empty_parts
 from parasol.fitting.fit import accuracy, space_of
 from parasol.fitting.groups import drawn_at_random, group_labels, warn_of_contradictions
 from parasol.fitting.jackknife import Samples, with_jackknife
@@ -91,6 +92,7 @@ def fit_snapshots(
     choices = [bool(p.choices) for p in parameters.scalars]
     group = group_labels(mus, about.get("groups"), choices, quiet=level is None)
     if level is not None:
+        warn_of_empty_parts(parameters, mus, group)
         warn_of_contradictions(mus, solutions, 1e-4 if tolerance is None else tolerance)
     aside = np.zeros(len(mus), dtype=bool)
     if group is not None and level is not None:
