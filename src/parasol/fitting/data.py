@@ -82,8 +82,7 @@ def fit_snapshots(
     unknown = about.keys() - AboutData.__annotations__.keys()
     if unknown:
         raise TypeError(f"fit_snapshots() got an unexpected keyword argument {min(unknown)!r}")
-    if level is not None and not (isinstance(level, float) and 0 < level < 1):
-        raise InputError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
+    _check_level(level)
     mus, ranges = _columns(mus, about.get("ranges"))
     solutions, fields = _rows(solutions, about.get("fields"), len(mus))
     parameters = space_of(mus, ranges)
@@ -128,6 +127,11 @@ def fit_snapshots(
     held_out = as_snapshots(mus[aside], solutions[aside])
     surrogate = replace(surrogate, difficulty=difficulty)
     return _calibrated(surrogate, held_out, group[aside], fields, rows, level=level, drawn=drawn)
+
+
+def _check_level(level: Any) -> None:
+    if level is not None and not (isinstance(level, float) and 0 < level < 1):
+        raise InputError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
 
 
 def _calibrated(

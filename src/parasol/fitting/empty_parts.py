@@ -35,10 +35,10 @@ def warn_of_empty_parts(parameters: ParameterSpace, mus: np.ndarray, group: np.n
 
 
 def empty_share(unit: np.ndarray, group: np.ndarray) -> float:
-    """The share of the unit box that is far from all samples (n, n_columns), as far as samples of other groups are from each.
+    """The share of the unit box that is far from all samples (n, n_columns), compared with their own distances between groups.
 
-    >>> grid = np.linspace(0, 1, 20)
-    >>> empty_share(np.column_stack([grid, grid]), np.arange(20)) > 0.5
+    >>> diagonal = np.linspace(0, 1, 100)
+    >>> empty_share(np.column_stack([diagonal, diagonal]), np.arange(100)) > 0.5
     True
     """
     from scipy.spatial import KDTree  # here: it takes a while to import
