@@ -78,7 +78,7 @@ def line(row: dict) -> str:
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("problems", nargs="*", default=ps.problem_names())
+    parser.add_argument("problems", nargs="*", default=ps.pde.problem_names())
     parser.add_argument("--tolerance", type=float, default=1e-3)
     parser.add_argument("--n", type=int, default=50)
     parser.add_argument("--out", type=Path)

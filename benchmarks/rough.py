@@ -172,7 +172,7 @@ def points_in(domain, n: int = 2000) -> np.ndarray:
     return draws[domain.distance(draws) < -1e-3][:n]
 
 
-def discretised(problem: ps.Problem, method: str, n_nodes: int, seed: int) -> ps.Model:
+def discretised(problem: ps.Problem, method: str, n_nodes: int, seed: int) -> ps.pde.Model:
     """The program's own nodes: with elements, those along the edges count too."""
     settings = ps.Settings(n_nodes=n_nodes)
     if method == "elements":

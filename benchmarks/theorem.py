@@ -59,7 +59,7 @@ def problems() -> dict[str, tuple[ps.Problem, ps.Settings, int]]:
     }
 
 
-def counted(model: ps.Model, planned: Plan) -> dict:
+def counted(model: ps.pde.Model, planned: Plan) -> dict:
     """Sizes of all constructions, bounds and the error of the smallest for one system and accuracy."""
     begin = time.perf_counter()
     row: dict = {"accuracy": planned.accuracy, "n_modes": planned.system.n_modes}

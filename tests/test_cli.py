@@ -49,7 +49,7 @@ def test_help_and_version():
 def test_problems_lists_the_catalogue(tmp_path):
     result = run("problems", "--json", tmp_path / "list.json")
     assert result.exit_code == 0
-    for name in parasol.problem_names():
+    for name in parasol.pde.problem_names():
         assert name in result.stdout
     assert "-a*u_yy - k*u - u_xx = -10*sin(8*x*(y - 1))" in result.stdout
     assert "a in [0.1, 4] (log)" in result.stdout
@@ -69,7 +69,7 @@ def test_problems_lists_the_catalogue(tmp_path):
 def test_problems_quietly(tmp_path):
     result = run("problems", "--quiet", "--json", tmp_path / "list.json")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-    assert len(json.loads((tmp_path / "list.json").read_text())) == len(parasol.problem_names())
+    assert len(json.loads((tmp_path / "list.json").read_text())) == len(parasol.pde.problem_names())
 
 
 def test_solve_own_problem_and_write_everything(mine):

@@ -59,8 +59,8 @@ def test_tab_completion():
     assert "complete -o default -F _parasol_completion parasol" in script
     assert completed("parasol", "ex") == ["explore", "export"]
     assert completed("parasol", "predict", "--bou") == ["--bounds"]
-    assert completed("parasol", "solve", "b") == [name for name in parasol.problem_names() if name.startswith("b")]
-    assert catalogue_names("") == parasol.problem_names()
+    assert completed("parasol", "solve", "b") == [name for name in parasol.pde.problem_names() if name.startswith("b")]
+    assert catalogue_names("") == parasol.pde.problem_names()
 
 
 def test_colours_only_on_a_terminal(monkeypatch):

@@ -63,7 +63,7 @@ def test_a_problem_is_its_equation_its_domain_and_its_parameters():
     assert system._repr_latex_().count(r" \\ ") == 1
 
 
-@pytest.mark.parametrize("name", ps.problem_names())
+@pytest.mark.parametrize("name", ps.pde.problem_names())
 def test_every_problem_of_the_catalogue_can_be_shown(name):
     problem = ps.load_problem(name)
     shown = _Reader(problem._repr_html_())

@@ -19,12 +19,12 @@ SRC = Path(__file__).parents[2] / "src"
 TOPICS = {
     "A problem": "coordinates time parameters unknown unknowns Eq Problem Settings normal gradient divergence laplacian by_region",
     "Conditions and quantities": "Dirichlet Neumann Robin NormalFlux Jump PointValue Average Integral Flux",
-    "Parameters": "ParameterSpace Choice FunctionParameter GaussianField SphereField sample",
+    "Parameters": "Choice FunctionParameter GaussianField SphereField sample",
     "Domains and nodes": "Box Disc Ball Star Polygon Curve Implicit Surface scatter lattice",
-    "Full solves": "discretize Model AffineModel load_problem problem_names solve_many discretisation_error verify draw",
+    "Full solves": "discretize AffineModel load_problem solve_many verify draw",
     "Results of other programs": "Results read_results fit_snapshots suggest",
     "Learning": "learn plan pod greedy reduce fit accuracy calibrate check",
-    "Surrogates": "Surrogate save load write_answers explore serve export SurrogateRegressor",
+    "Surrogates": "Surrogate save load write_answers explore serve export",
     "Errors and warnings": "errors ParasolError ParasolWarning",
 }
 PACKAGES = [

@@ -19,7 +19,7 @@ t = x - x**2 / 2
 fields = np.where(x < 0.5, t / mus[:, :1], 0.375 / mus[:, :1] + (t - 0.375) / mus[:, 1:])
 
 train, test, seen, unseen = train_test_split(mus, fields, random_state=0)
-pipeline = make_pipeline(StandardScaler(), ps.SurrogateRegressor(tolerance=1e-6))
+pipeline = make_pipeline(StandardScaler(), ps.delivery.SurrogateRegressor(tolerance=1e-6))
 choices = {"surrogateregressor__recipe": ["linear", "polynomial", "gaussian process"]}
 search = GridSearchCV(pipeline, choices, cv=3).fit(train, seen)
 print(search.best_params_, f"1 - R² = {1 - search.score(test, unseen):.1e}")

@@ -50,7 +50,7 @@ with tempfile.TemporaryDirectory() as folder:
 class Spring:
     """Somebody's solver: the swing of a damped spring at 100 times."""
 
-    parameters = ps.ParameterSpace(ps.parameters(stiffness=(1.0, 4.0), damping=(0.1, 0.5)))
+    parameters = ps.pde.ParameterSpace(ps.parameters(stiffness=(1.0, 4.0), damping=(0.1, 0.5)))
 
     def solve(self, mu):
         """Displacement (100,)."""

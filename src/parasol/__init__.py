@@ -20,10 +20,11 @@ _MOVED = {  # names of 0.1.0 that live elsewhere now; they go with the next vers
     name: home
     for home, names in {
         "parasol.space": "Domain Nodes feature_spacing IMQ MQ IQ Gaussian PHS Matern Wendland Scheme default_scheme differentiate quality",
-        "parasol.pde": "Parameter Evolution Solution Weighted",
+        "parasol.pde": "Model Parameter ParameterSpace problem_names Evolution Solution Weighted",
         "parasol.runtime": "Basis ReducedModel",
         "parasol.reduction": "Snapshots as_snapshots value_weights Greedy interpolate split space_basis pod_greedy open_snapshots",
         "parasol.fitting": "Network Linear Polynomial GaussianProcess Adam VariableProjection NetworkRecipe",
+        "parasol.learning": "discretisation_error",
         "parasol.delivery": "make_app as_solution write_answer write_page to_xarray write_field",
         "parasol.report": "draw_budget draw_spectrum draw_nodes",
         "parasol_lab.theorem": "construct plan_construction examine draw_theorem",

@@ -14,7 +14,6 @@ from parasol import runtime as runtime
 from parasol import space as space
 from parasol.delivery.onnx_export import export as export
 from parasol.delivery.page.explore import explore as explore
-from parasol.delivery.regressor import SurrogateRegressor as SurrogateRegressor
 from parasol.delivery.server.app import serve as serve
 from parasol.delivery.streaming import write_answers as write_answers
 from parasol.errors import ParasolError as ParasolError
@@ -26,11 +25,9 @@ from parasol.fitting.fit import fit as fit
 from parasol.fitting.reading import read_results as read_results
 from parasol.fitting.results import Results as Results
 from parasol.learning.adding import suggest as suggest
-from parasol.learning.nodes import discretisation_error as discretisation_error
 from parasol.learning.run import learn as learn
 from parasol.learning.run import plan as plan
 from parasol.pde.catalogue import load_problem as load_problem
-from parasol.pde.catalogue import problem_names as problem_names
 from parasol.pde.discretize import discretize as discretize
 from parasol.pde.equation import coordinates as coordinates
 from parasol.pde.equation import normal as normal
@@ -39,9 +36,7 @@ from parasol.pde.equation import unknown as unknown
 from parasol.pde.equation import unknowns as unknowns
 from parasol.pde.fluxes import NormalFlux as NormalFlux
 from parasol.pde.matrices import AffineModel as AffineModel
-from parasol.pde.model import Model as Model
 from parasol.pde.parameters import FunctionParameter as FunctionParameter
-from parasol.pde.parameters import ParameterSpace as ParameterSpace
 from parasol.pde.parameters import parameters as parameters
 from parasol.pde.problem import Dirichlet as Dirichlet
 from parasol.pde.problem import Jump as Jump

@@ -32,7 +32,7 @@ class Random:
     special: tuple[dict[str, float], ...] = ()
     options: dict = field(default_factory=dict)
 
-    def parameters(self, rng, space: ps.ParameterSpace, n: int) -> np.ndarray:
+    def parameters(self, rng, space: ps.pde.ParameterSpace, n: int) -> np.ndarray:
         """Random parameters, then corners, then those in hats."""
         p = len(space.scalars)
         random = space.from_unit(rng.uniform(size=(n, p)))
@@ -199,7 +199,9 @@ class Trial:
         return ratios, bounds.rigorous
 
 
-def search(draw: Draw, trial: Callable, mus: np.ndarray, space: ps.ParameterSpace) -> tuple[float, float, np.ndarray]:
+def search(
+    draw: Draw, trial: Callable, mus: np.ndarray, space: ps.pde.ParameterSpace
+) -> tuple[float, float, np.ndarray]:
     """The largest ratio of proven bounds at the parameters and uphill from the worst of them; of guessed ones; where."""
     p, rng = len(space.scalars), draw.rng
     ratios, proven = trial(mus)
@@ -439,7 +441,7 @@ class OwnSolver:
 
     def __init__(self, p: int, solve: Callable):
         """`solve` takes points of the unit cube."""
-        self.parameters = ps.ParameterSpace(ps.parameters(**{f"p{j}": (0.0, 1.0) for j in range(p)}))
+        self.parameters = ps.pde.ParameterSpace(ps.parameters(**{f"p{j}": (0.0, 1.0) for j in range(p)}))
         self._solve = solve
 
     fingerprint = "the adversary's"

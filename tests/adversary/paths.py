@@ -693,7 +693,7 @@ def paths_by_the_names_of_columns(draw: Draw) -> str:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
         ps.solve_many(model, mus, store=store)
-        other = ps.ParameterSpace(tuple(p[names.index(name)] for name in mixed))
+        other = ps.pde.ParameterSpace(tuple(p[names.index(name)] for name in mixed))
         turned = type("Turned", (), {"parameters": other, "solve": lambda self, mu: mu})()
         ways: dict[str, tuple[str, Callable]] = {
             "solve_many": ("values", lambda: ps.solve_many(model, table).solutions),

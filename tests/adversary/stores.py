@@ -236,7 +236,7 @@ class Oven:
 
     def __init__(self, gain, profile, shape, nested):
         """Anything may be inside."""
-        self.parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
+        self.parameters = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
         self.gain, self.profile, self.shape, self.nested = gain, profile, shape, nested
 
     def solve(self, mu):
@@ -261,7 +261,7 @@ def _own(*, kind=Oven, gain=1.0, at=0, bump=0.0, slope=0.1, depth=1.0, high=3.0,
     profile = np.zeros(20)
     profile[at] = bump
     solver = kind(gain, profile, _shape(slope), {"depth": [depth, None]})
-    solver.parameters = ps.ParameterSpace(ps.parameters(**{names[0]: (1.0, high), names[1]: (0.0, 1.0)}))
+    solver.parameters = ps.pde.ParameterSpace(ps.parameters(**{names[0]: (1.0, high), names[1]: (0.0, 1.0)}))
     return ps.learn(solver, recipe="polynomial", store=store, **wish)
 
 

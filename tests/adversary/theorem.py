@@ -43,7 +43,7 @@ class Truth:
     symbols: tuple
 
     @classmethod
-    def of(cls, model: ps.Model, basis) -> Truth:
+    def of(cls, model: ps.pde.Model, basis) -> Truth:
         form, modes = affine_form(model), modes_on_unknowns(model, basis).astype(LONG)
         blocks = [np.asarray(a.todense()).astype(LONG) @ modes for a in form.operators]
         thetas = ([*model.terms.operator_thetas], [*model.terms.load_thetas])
@@ -80,7 +80,7 @@ def _least_squares(b: np.ndarray, f: np.ndarray) -> np.ndarray:
     return out
 
 
-def attacked(model: ps.Model, n_modes: int, accuracy: float, construction: str, rng: np.random.Generator) -> str:
+def attacked(model: ps.pde.Model, n_modes: int, accuracy: float, construction: str, rng: np.random.Generator) -> str:
     """Build, search for the largest error, and compare it with what is proven; ParasolErrors pass through."""
     basis = ps.pod(ps.solve_many(model, model.sample(20)), n_modes=n_modes)
     system = reduced_system(model, basis, precondition="none")
@@ -119,7 +119,7 @@ def _searched(network, system, truth: Truth, rng: np.random.Generator) -> tuple[
     return worst, low + np.clip(last.x, 0, 1) * (high - low)
 
 
-def _model(operator, load, n_nodes: int = 110) -> ps.Model:
+def _model(operator, load, n_nodes: int = 110) -> ps.pde.Model:
     problem = ps.Problem(DISC, ps.Eq(operator, load), ps.Dirichlet(0), name="attacked")
     return ps.discretize(problem, ps.scatter(DISC, n_nodes=n_nodes))
 

@@ -29,13 +29,13 @@ def data():
 def test_scikit_learn_takes_it_for_one_of_its_own():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = check_estimator(ps.SurrogateRegressor("linear"), on_fail=None)
+        found = check_estimator(ps.delivery.SurrogateRegressor("linear"), on_fail=None)
     assert [check["check_name"] for check in found if check["status"] == "failed"] == []
     assert len(found) > 40
 
 
 def test_copies_pipelines_and_searches(data):
-    regressor = ps.SurrogateRegressor("polynomial", tolerance=1e-6, random_state=3)
+    regressor = ps.delivery.SurrogateRegressor("polynomial", tolerance=1e-6, random_state=3)
     assert clone(regressor).get_params() == regressor.get_params()
     pipeline = make_pipeline(StandardScaler(), regressor).fit(*data)
     assert pipeline.score(*data) > 1 - 1e-8
@@ -49,7 +49,7 @@ def test_one_value_and_named_columns(data):
     pandas = pytest.importorskip("pandas")
     x, y = data
     table = pandas.DataFrame({"b": x[:, 1], "a": x[:, 0]})
-    regressor = ps.SurrogateRegressor("polynomial", level=0.9).fit(table, y[:, -1])
+    regressor = ps.delivery.SurrogateRegressor("polynomial", level=0.9).fit(table, y[:, -1])
     assert regressor.predict(table).shape == (120,)
     assert np.abs(regressor.predict(table) - y[:, -1]).max() < 1e-4
     assert regressor.surrogate_.parameters.names == ("b", "a")

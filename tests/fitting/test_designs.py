@@ -14,7 +14,7 @@ from parasol.learning.report import LearnReport
 from parasol.runtime.descriptions import bound_words, description
 
 ranges = {"a": (0.2, 1.0), "b": (1.0, 50.0, "log")}
-space = ps.ParameterSpace(ps.parameters(**ranges))
+space = ps.pde.ParameterSpace(ps.parameters(**ranges))
 
 
 def field(mus):
@@ -62,19 +62,21 @@ def test_the_word_survives_a_file_and_stands_in_the_account(tmp_path):
 
 def test_evenness_is_seen_without_the_ranges_and_on_either_scale():
     unit = DESIGNS["latin hypercube"](100)
-    assert spread_evenly(unit, ps.ParameterSpace(ps.parameters(a=(-0.3, 1.0), b=(0.0, 2.0))))  # wider than the samples
+    assert spread_evenly(
+        unit, ps.pde.ParameterSpace(ps.parameters(a=(-0.3, 1.0), b=(0.0, 2.0)))
+    )  # wider than the samples
     logs = 10 ** (3 * unit)
-    assert spread_evenly(logs, ps.ParameterSpace(ps.parameters(a=(1.0, 1000.0), b=(1.0, 1000.0))))
+    assert spread_evenly(logs, ps.pde.ParameterSpace(ps.parameters(a=(1.0, 1000.0), b=(1.0, 1000.0))))
     one_even = np.column_stack([np.random.default_rng(3).random(100), unit[:, 1]])
-    assert spread_evenly(one_even, ps.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0))))
+    assert spread_evenly(one_even, ps.pde.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0))))
     line = np.linspace(2.0, 3.0, 60)[:, None]  # a lattice of one column
-    assert spread_evenly(line, ps.ParameterSpace(ps.parameters(a=(2.0, 3.0))))
+    assert spread_evenly(line, ps.pde.ParameterSpace(ps.parameters(a=(2.0, 3.0))))
 
 
 def test_samples_drawn_at_random_are_not_taken_for_a_design():
     """The chance is 1e-6 for each set: none of many sets is mistaken, and chances are what they are called."""
     rng = np.random.default_rng(11)
-    unit = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0), c=(1e-3, 1.0)))
+    unit = ps.pde.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0), c=(1e-3, 1.0)))
     draws = {
         "uniform": lambda n: rng.random((n, 3)),
         "rounded": lambda n: np.round(rng.random((n, 3)), 2),

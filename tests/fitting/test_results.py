@@ -151,10 +151,10 @@ def test_runs_that_failed_are_named_and_dropped_on_request():
 def test_columns_are_matched_by_name():
     a, b, _, stress = runs(40)
     results = ps.Results({"a": a, "b": b}, {"stress": stress})
-    turned = results.of_parameters(ps.ParameterSpace(tuple(ps.parameters(b=(0, 1), a=(0.5, 2)))))
+    turned = results.of_parameters(ps.pde.ParameterSpace(tuple(ps.parameters(b=(0, 1), a=(0.5, 2)))))
     assert np.array_equal(turned.mus, np.column_stack([b, a]))
     with pytest.raises(ps.ParasolError, match="Name each column once"):
-        results.of_parameters(ps.ParameterSpace(tuple(ps.parameters(c=(0, 1)))))
+        results.of_parameters(ps.pde.ParameterSpace(tuple(ps.parameters(c=(0, 1)))))
 
 
 @pytest.mark.parametrize(

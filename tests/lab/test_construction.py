@@ -421,7 +421,7 @@ TINY = sympy.Float("1e-400")
 )
 def test_coefficients_that_no_float_holds_are_refused(expression):
     """Read as 0 or as infinite, another function would be proven."""
-    space = ps.ParameterSpace(ps.parameters(a=(1.0, 2.0), k=(0.0, 1.0)))
+    space = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 2.0), k=(0.0, 1.0)))
     with pytest.raises(ps.errors.InputError, match=r"which no float holds .* near 1, or leave the term out") as caught:
         rational(expression, (a, k), "the operator", space)
     assert "\n" not in str(caught.value)
@@ -459,7 +459,7 @@ def test_units_whose_squares_are_no_floats_are_refused(unit):
 
 def test_small_denominators_have_no_poles():
     """The product of their ends is no float, but both are positive."""
-    tiny = ps.ParameterSpace(ps.parameters(a=(1e-200, 2e-200), k=(0.0, 1.0)))
+    tiny = ps.pde.ParameterSpace(ps.parameters(a=(1e-200, 2e-200), k=(0.0, 1.0)))
     function = rational(1 / (1 + 10**200 * a), (a, k), "here", tiny)
     low, high = denominator_range(function, tiny)
     assert 0 < low < high < 1e-199
@@ -498,7 +498,7 @@ def test_a_system_far_from_zero_is_the_one_near_it(precondition):
 
 
 def test_far_from_zero_no_digits_of_a_polynomial_are_lost():
-    far = ps.ParameterSpace(ps.parameters(a=(1e9 - 1, 1e9 + 3), k=(-2.0, 2.0)))
+    far = ps.pde.ParameterSpace(ps.parameters(a=(1e9 - 1, 1e9 + 3), k=(-2.0, 2.0)))
     expression = (a - 10**9) ** 6 * k / (1 + (a - 1e9) ** 2)
     function = rational(expression, (a, k), "here", far)
     t = np.random.default_rng(0).uniform(-1, 3, 200)
@@ -515,7 +515,7 @@ def test_far_from_zero_no_digits_of_a_polynomial_are_lost():
 
 def test_coefficients_that_floats_do_not_hold_enclose_nothing():
     """10**16 + 1 is no float: about zero, a − (10**16 + 1) seems to have one sign from 10**16 on."""
-    space = ps.ParameterSpace(ps.parameters(a=(1e16, 1e16 + 8)))
+    space = ps.pde.ParameterSpace(ps.parameters(a=(1e16, 1e16 + 8)))
     function = rational(1 / (a - (10**16 + 1)), (a,), "here", space)
     (low,), (high,) = function.ends(np.array([[1e16]]), np.array([[1e16 + 8]]))[1]
     assert low == pytest.approx(-7e-16, rel=1e-6)
@@ -527,7 +527,7 @@ def test_coefficients_that_floats_do_not_hold_enclose_nothing():
 def test_the_box_is_inside_what_its_middle_and_half_widths_say():
     """The middle of these is rounded to an end."""
     low, high = 1e16, 1e16 + 2
-    (middle,), (half,) = middle_and_half(ps.ParameterSpace(ps.parameters(a=(low, high))))
+    (middle,), (half,) = middle_and_half(ps.pde.ParameterSpace(ps.parameters(a=(low, high))))
     assert middle - half <= low
     assert high <= middle + half
 

@@ -35,7 +35,7 @@ def system_of(ranges, functions=(), *, d=3, strength=0.4, seed=0, loaded=True):
     """B = Q + parts of each parameter and function, f random: a system that no equation is needed for."""
     rng = np.random.default_rng(seed)
     symbols = [sympy.Symbol(name) for name in NAMES[: len(ranges)]]
-    space = ps.ParameterSpace(ps.parameters(**dict(zip(NAMES, ranges, strict=False))))
+    space = ps.pde.ParameterSpace(ps.parameters(**dict(zip(NAMES, ranges, strict=False))))
     curved = tuple(
         rational(sympy.sympify(f, dict(zip(NAMES, symbols, strict=False))), symbols, "here", space) for f in functions
     )
@@ -170,7 +170,7 @@ def common_factor(far, kappa):
     rng = np.random.default_rng(0)
     q, w = np.linalg.qr(rng.normal(size=(7, 3)))[0], np.linalg.qr(rng.normal(size=(3, 3)))[0]
     part, load = (q * np.geomspace(1, 1 / kappa, 3)) @ w, rng.normal(size=7)
-    space = ps.ParameterSpace(ps.parameters(a=(far, far + 1)))
+    space = ps.pde.ParameterSpace(ps.parameters(a=(far, far + 1)))
     arrays = np.array([1.5 * part, part]), np.array([0]), np.array([1.5 * load, load])
     centre = np.array([far + 0.5])
     system = System(np.array([0]), (), *arrays, np.eye(3), space, 1, "", centre=centre)
@@ -227,7 +227,7 @@ def test_what_was_rounded_before_it_cancelled_is_inside_the_certificate(far):
 
 def test_digits_that_a_polynomial_loses_are_inside_the_certificate():
     """T_13 has coefficients of 3e4 whose sum is 1: what floats make of it is off by 4e-12."""
-    symbol, space = sympy.Symbol("a"), ps.ParameterSpace(ps.parameters(a=(-1.0, 1.0)))
+    symbol, space = sympy.Symbol("a"), ps.pde.ParameterSpace(ps.parameters(a=(-1.0, 1.0)))
     function = rational(sympy.chebyshevt(13, symbol), (symbol,), "here", space)
     points = np.cos(np.linspace(0, np.pi, 301))[:, None]
     lost = np.abs(function(points) - np.cos(13 * np.arccos(points[:, 0])))
@@ -397,7 +397,7 @@ def test_quotients_change_less_than_said():
 )
 def test_the_ellipse_nearly_reaches_the_singularity(function, singular, reached):
     """c = 1 / (1 + (2 ξ)²) for B = (1, 2 ξ), singular where ξ(a) = ± i/2 and nowhere else."""
-    symbol, space = sympy.Symbol("a"), ps.ParameterSpace(ps.parameters(a=(-1.0, 1.0)))
+    symbol, space = sympy.Symbol("a"), ps.pde.ParameterSpace(ps.parameters(a=(-1.0, 1.0)))
     xi = rational(sympy.sympify(function, {"a": symbol}), [symbol], "here", space)
     linear, functions = ([0], ()) if xi.affine else ([], (xi,))
     operators, loads = np.array([[[1.0], [0.0]], [[0.0], [2.0]]]), np.array([[1.0, 0.0], [0.0, 0.0]])
@@ -557,7 +557,7 @@ def test_pieces_of_a_parabola():
     t = np.linspace(0, 1, 4001)
     assert lower._gap(t, t**2) == pytest.approx(1 / 8, rel=1e-6)
     assert lower._gap(t, 3 * t + 1) == pytest.approx(0, abs=1e-12)
-    space = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0)))
+    space = ps.pde.ParameterSpace(ps.parameters(a=(0.0, 1.0)))
     square = rational(sympy.Symbol("a") ** 2, [sympy.Symbol("a")], "here")
     loads = np.array([[0.0], [0.0], [1.0]])
     nothing = np.array([], dtype=int)

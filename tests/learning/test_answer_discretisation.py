@@ -57,7 +57,7 @@ def test_the_report_of_learning_takes_the_largest(learned, mus):
 
 def test_nothing_is_known_of_a_solver_of_one_s_own():
     class Wave:
-        parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0)))
+        parameters = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 3.0)))
 
         def solve(self, mu):
             return np.sin(mu[0] * np.linspace(0, 2, 30))

@@ -188,7 +188,7 @@ def test_the_worst_parameter_is_looked_for_around_the_worst_so_far(monkeypatch):
         return float(np.exp(-20 * ((mu[0] - 3.0) ** 2 + (mu[1] - 0.3) ** 2)))
 
     monkeypatch.setattr(comparing, "error_of", error)
-    space = ps.ParameterSpace(tuple(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0))))
+    space = ps.pde.ParameterSpace(tuple(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0))))
     model = SimpleNamespace(parameters=space, vector=lambda: np.zeros(2), solve=solve)
     (mu,) = worst_parameter(model)
     known = [peak(mu) for i, mu in enumerate(asked) if i + 1 not in (5, 7, 9)]

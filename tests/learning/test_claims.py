@@ -32,7 +32,7 @@ u, v = ps.unknown("u", x), ps.unknown("v", x, y)
 class Wave:
     """A solver of one's own: sin(a t + b), where it does not fail; it may take its time."""
 
-    parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
+    parameters = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
     fingerprint = "wave"
 
     def __init__(self, fails=lambda mu: False, seconds=0.0, size=lambda mu: 1.0):

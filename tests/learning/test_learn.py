@@ -50,7 +50,7 @@ def learned(layer):
 class Wave:
     """A solver of one's own: sin(a t + b)."""
 
-    parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
+    parameters = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
 
     def __init__(self, stop_after=None):
         self.calls, self.stop_after = 0, stop_after
@@ -189,7 +189,7 @@ import numpy as np
 import parasol as ps
 
 class Slow:
-    parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
+    parameters = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
     fingerprint = "wave"
 
     def solve(self, mu):
@@ -231,7 +231,7 @@ def test_greedy_solves_are_kept_too(layer, tmp_path):
 class Fold(Wave):
     """sqrt(0.6 − a) has no value beyond 0.6."""
 
-    parameters = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0)))
+    parameters = ps.pde.ParameterSpace(ps.parameters(a=(0.0, 1.0)))
     fingerprint = "fold"
 
     def solve(self, mu):
@@ -269,7 +269,7 @@ def test_the_declared_box_stays_and_answers_end_where_solutions_end(tmp_path):
 class Corner(Wave):
     """No solutions beyond a diagonal, where one box after the other still has some without; slow to be seen."""
 
-    parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
+    parameters = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
     fingerprint = "corner"
 
     def solve(self, mu):
@@ -332,7 +332,7 @@ def test_a_failure_among_the_fresh_solves_for_the_bound_cuts_the_box_too():
 class Gap(Wave):
     """No solutions in the middle: no box around it would help."""
 
-    parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
+    parameters = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
     fingerprint = "gap"
 
     def solve(self, mu):
@@ -350,7 +350,7 @@ def test_failures_inside_the_box_are_named():
 
 
 def test_cuts_take_the_side_that_loses_least():
-    space = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 10.0)))
+    space = ps.pde.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 10.0)))
     solved = space.grid(5, 5)
     bad = solved[:, 1] > 7
     found = cuts(space, solved[~bad], solved[bad])
@@ -361,18 +361,18 @@ def test_cuts_take_the_side_that_loses_least():
 
 
 def test_both_ends_of_a_range_may_fail():
-    space = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0)))
+    space = ps.pde.ParameterSpace(ps.parameters(a=(0.0, 1.0)))
     rows = np.linspace(0, 1, 11)[:, None]
     good = (rows[:, 0] > 0.25) & (rows[:, 0] < 0.65)
     found = cuts(space, rows[good], rows[~good])
     assert shortened(space, found).bounds[:, 0] == pytest.approx([0.3, 0.6])
-    space = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0)))
+    space = ps.pde.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0)))
     rows = space.grid(9, 9)
     good = np.abs(rows.sum(axis=1) - 1) < 0.8  # two opposite corners fail
     box = shortened(space, cuts(space, rows[good], rows[~good]))
     assert not np.any(box.inside(rows[~good]))
     assert np.prod(np.diff(box.bounds, axis=0)) > 0.3
-    space, rows = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0))), np.linspace(0, 1, 11)[:, None]
+    space, rows = ps.pde.ParameterSpace(ps.parameters(a=(0.0, 1.0))), np.linspace(0, 1, 11)[:, None]
     with pytest.raises(ps.ParasolError, match="at one value of a only"):
         shortened(space, cuts(space, rows[:1], rows[1:]))
 
@@ -745,7 +745,7 @@ def test_a_solver_that_changes_says_what_it_is_known_by(tmp_path):
     assert "not reused: fingerprint differs" in other.not_reused
     # parameters that change places make another solver, whatever it says
     swapped = Counting()
-    swapped.parameters = ps.ParameterSpace(ps.parameters(b=(0.0, 1.0), a=(1.0, 3.0)))
+    swapped.parameters = ps.pde.ParameterSpace(ps.parameters(b=(0.0, 1.0), a=(1.0, 3.0)))
     assert "parameters differs" in SolveCache(swapped, Limits(), store=tmp_path / "b", fingerprint="wave 1").not_reused
 
 

@@ -64,7 +64,7 @@ def test_the_estimate_sees_errors_of_rough_problems(case, counts):
             model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n, rng=n))
         truth = exact(model.nodes.points)
         error = np.linalg.norm(model.solve().values - truth) / np.linalg.norm(truth)
-        ratios.append(ps.discretisation_error(model, rng=n) / error)
+        ratios.append(ps.learning.discretisation_error(model, rng=n) / error)
     assert min(ratios) > 0.45
     assert np.exp(np.mean(np.log(ratios))) < 5  # one set of nodes may be lucky, or the finer one unlucky
 
@@ -159,7 +159,7 @@ def test_the_verdict_says_what_stopped_the_choice_of_nodes(total):
 
 def test_the_estimate_of_one_solve_refuses_what_it_cannot_compare():
     with pytest.raises(ps.ParasolError, match=r"Pass what ps\.discretize returns"):
-        ps.discretisation_error(line()[0])
+        ps.learning.discretisation_error(line()[0])
 
 
 def test_two_node_sets_are_compared_with_the_same_function():

@@ -221,7 +221,7 @@ def test_the_parameters_of_an_equation_are_its_own():
 
 def test_an_object_with_a_space_is_taken_as_it_is():
     class Own(NoParameters):
-        parameters = ps.ParameterSpace(ps.parameters(k=(1.0, 3.0), a=(0.5, 2.0)))
+        parameters = ps.pde.ParameterSpace(ps.parameters(k=(1.0, 3.0), a=(0.5, 2.0)))
 
     solver = Own()
     assert own_solver(solver) is solver

@@ -123,7 +123,7 @@ def test_a_space_of_functions_alone_and_failures_are_said():
             raise RuntimeError("no mesh")
         return np.diag(np.exp(mu))
 
-    space = ps.ParameterSpace((), (ps.FunctionParameter("g", ps.GaussianField(0.4, 0.1), on="domain"),))
+    space = ps.pde.ParameterSpace((), (ps.FunctionParameter("g", ps.GaussianField(0.4, 0.1), on="domain"),))
     model = ps.AffineModel(fails, np.ones(N + 1), parameters=space, points=X[:, None])
     assert model.solve(0.1 * X).values == pytest.approx(np.exp(-0.1 * X))
     with pytest.raises(ps.errors.SolveFailed, match=r"raises RuntimeError at g=\.\.\.: no mesh"):

@@ -202,7 +202,7 @@ def _wandering(mu):
     return sparse.csr_array(np.eye(4) + (0.4 < mu[0] < 0.41) * np.eye(4, k=1))
 
 
-FIELD = ps.ParameterSpace((), (FunctionParameter("g", ps.SphereField(8)),))
+FIELD = ps.pde.ParameterSpace((), (FunctionParameter("g", ps.SphereField(8)),))
 
 
 @pytest.mark.parametrize(

@@ -416,7 +416,7 @@ def test_the_estimate_of_the_error_compares_with_finer_elements():
     fine = ps.discretize(problem, ps.scatter(ELL, n_nodes=1500), method="elements", degree=3).solve()
     true = fine.at(model.nodes.points)
     error = np.linalg.norm(solution.values - true) / np.linalg.norm(true)
-    assert 1 / 3 < ps.discretisation_error(model) / error < 3
+    assert 1 / 3 < ps.learning.discretisation_error(model) / error < 3
 
 
 def test_without_the_package_a_thin_region_is_left_to_stencils(monkeypatch):

@@ -205,8 +205,8 @@ def test_growth_belongs_to_its_parameter():
 
 def test_who_solves_once_pays_for_one_spectrum(monkeypatch):
     asked = []
-    growth = ps.Model.growth
-    monkeypatch.setattr(ps.Model, "growth", lambda self, mu: asked.append(mu[0]) or growth(self, mu))
+    growth = ps.pde.Model.growth
+    monkeypatch.setattr(ps.pde.Model, "growth", lambda self, mu: asked.append(mu[0]) or growth(self, mu))
     (rate,) = ps.parameters(rate=(0.0, 1.0))
     problem = ps.Problem(
         DISC, Eq(u.diff(t), ps.laplacian(u) + rate * u), ps.Dirichlet(0), initial=1 - x**2 - y**2, times=[0.0, 0.1]

@@ -74,7 +74,7 @@ def test_whether_a_problem_is_affine_is_known():
     assert not ps.Problem(ps.Disc(), EQUATION, ps.Dirichlet(exp(a * x))).affine
 
 
-@pytest.mark.parametrize("name", ps.problem_names())
+@pytest.mark.parametrize("name", ps.pde.problem_names())
 def test_the_catalogue_solves_to_its_exact_solution(name):
     problem = ps.load_problem(name)
     if problem.exact is None:
@@ -88,7 +88,7 @@ def test_the_catalogue_solves_to_its_exact_solution(name):
         assert model.solve(mu).error < 3e-4
 
 
-@pytest.mark.parametrize("name", ps.problem_names())
+@pytest.mark.parametrize("name", ps.pde.problem_names())
 def test_exact_solutions_satisfy_their_equations(name):
     problem = ps.load_problem(name)
     if problem.exact is None:

@@ -106,7 +106,7 @@ def test_edges_in_space_are_seen_and_said(case):
     assert re.search(words, " ".join(found))
 
 
-@pytest.mark.parametrize("name", ps.problem_names())
+@pytest.mark.parametrize("name", ps.pde.problem_names())
 def test_the_catalogue_is_quiet(name):
     problem = ps.load_problem(name)
     assert rough_places(problem, ps.scatter(problem.domain, n_nodes=250 if problem.domain.dimension < 3 else 400)) == []

@@ -207,7 +207,7 @@ def test_parameters_may_be_distributions():
     a, b, c, d = (p.declared for p in declared)
     assert (a.low, a.high) == pytest.approx((1 - 0.4892, 1 + 0.4892), abs=1e-4)
     assert (b.scale, c.low, c.high, d.distribution) == ("log", 0.0, 1.0, "")
-    space = pickle.loads(pickle.dumps(ps.ParameterSpace(declared)))
+    space = pickle.loads(pickle.dumps(ps.pde.ParameterSpace(declared)))
     mus = ps.sample(space, 4000, design="distribution", rng=1)
     space.check(mus)
     laws = (stats.norm(1, 0.1), stats.lognorm(0.5, scale=2.0), stats.beta(2, 3), stats.uniform(0, 2))
@@ -227,4 +227,4 @@ def test_distributions_of_anything_but_a_number_are_refused(given):
 def test_a_file_cannot_name_what_is_no_distribution():
     for text in ("norm", "qmc(1)", "norm(open('x'))", "__import__('os')"):
         with pytest.raises(InputError, match="no continuous distribution"):
-            ps.sample(ps.ParameterSpace((ParameterRange("a", 0, 1, "linear", text),)), 3, design="distribution")
+            ps.sample(ps.pde.ParameterSpace((ParameterRange("a", 0, 1, "linear", text),)), 3, design="distribution")

@@ -99,7 +99,7 @@ def test_a_promise_that_does_not_hold(learned):
 
 def test_a_conformal_promise_may_miss_a_few_times():
     class Wave:
-        parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0)))
+        parameters = ps.pde.ParameterSpace(ps.parameters(a=(1.0, 3.0)))
 
         def solve(self, mu):
             return np.sin(mu[0] * np.linspace(0, 2, 30))

@@ -220,7 +220,7 @@ def test_mathematics_is_set_as_mathematics(tmp_path):
         assert mo.get("class") is None or mo.get("stretchy") == "false"
 
 
-@pytest.mark.parametrize("name", ps.problem_names())
+@pytest.mark.parametrize("name", ps.pde.problem_names())
 def test_every_problem_of_the_catalogue_is_stated(tmp_path, name):
     rows = statement(ps.load_problem(name))
     page = write(tmp_path, Statement(tuple(rows)))

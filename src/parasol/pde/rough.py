@@ -33,7 +33,7 @@ _COUPLED = 0.76  # what that exponent is multiplied by for systems, where a valu
 _ALONG = 0.25  # of the distance of two neighbours: how far from the boundary the middle between them may lie
 # a place where parts of the boundary or its sides meet, the parts before and after it, the angle inside the domain
 Meeting = tuple[np.ndarray, np.ndarray, np.ndarray, float]
-_ASK = "Ask ps.discretisation_error(model, mu) how large they are."
+_ASK = "Ask ps.learning.discretisation_error(model, mu) how large they are."
 _AS_READ = (
     "It is read as b u_x, not as (b u)_x, whose flux is continuous and whose u jumps: SymPy loses that condition. "
     "With nondivergence=True this is taken as known. "

@@ -157,7 +157,7 @@ def solve_steady(model: Model, mu: np.ndarray, *, guess: ArrayLike | None = None
         warnings.warn(
             f"the solution at {describe(model, mu)} has lost digits: about {lost:.0e} of it is rounding, for the problem is "
             "close to one without a unique solution (a resonance, conditions that nearly miss a constant) or in need of so "
-            "many digits. Its error from discretisation is magnified likewise: ask ps.discretisation_error(model, mu).",
+            "many digits. Its error from discretisation is magnified likewise: ask ps.learning.discretisation_error(model, mu).",
             ParasolWarning,
             stacklevel=3,
         )

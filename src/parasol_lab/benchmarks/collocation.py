@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from parasol import Model
 from parasol.errors import InputError
+from parasol.pde import Model
 from parasol.reduction import AffineForm, affine_form, modes_on_unknowns
 from parasol.runtime import Basis
 

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.linalg import subspace_angles
 from threadpoolctl import threadpool_limits
 
-from parasol import Model, discretize, greedy, load_problem, pod, reduce, sample, scatter, solve_many
+from parasol import discretize, greedy, load_problem, pod, reduce, sample, scatter, solve_many
 from parasol.checks import ParasolWarning
-from parasol.pde import discretize_with
+from parasol.pde import Model, discretize_with
 from parasol.reduction import METHODS, Snapshots
 from parasol.report import Facts
 from parasol.runtime import Basis, ReducedModel

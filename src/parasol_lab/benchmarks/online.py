@@ -14,7 +14,6 @@ from scipy.sparse.linalg import splu
 from threadpoolctl import threadpool_limits
 
 from parasol import (
-    Model,
     Settings,
     Surrogate,
     accuracy,
@@ -26,7 +25,7 @@ from parasol import (
     solve_many,
 )
 from parasol.fitting import NetworkRecipe, recipe_named
-from parasol.pde import discretize_with
+from parasol.pde import Model, discretize_with
 from parasol.reduction import Snapshots, TimeReducedModel, as_snapshots, space_basis
 from parasol.report import Facts
 from parasol_lab.paper.baselines import field_recipes, measure_fields

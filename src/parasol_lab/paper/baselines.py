@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol import Model
 from parasol.fitting import Adam
+from parasol.pde import Model
 from parasol.reduction import Snapshots
 from parasol.report import Facts
 from parasol.runtime import features_of

@@ -9,8 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from parasol import Model, Surrogate, pod
+from parasol import Surrogate, pod
 from parasol.checks import ParasolWarning
+from parasol.pde import Model
 from parasol.reduction import Preparation, Snapshots, fingerprint, modes_on_unknowns, prepare
 from parasol.report import Facts
 from parasol.runtime import Basis, ReducedModel

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol import Model, Settings, Surrogate, greedy, load_problem, pod, sample
-from parasol.pde import discretize_with
+from parasol import Settings, Surrogate, greedy, load_problem, pod, sample
+from parasol.pde import Model, discretize_with
 from parasol.reduction import Snapshots, fingerprint
 from parasol.report import Facts
 from parasol_lab.paper.baselines import field_network

@@ -7,10 +7,11 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from parasol import Model, Surrogate, __version__, save
+from parasol import Surrogate, __version__, save
 from parasol.checks import check_choice, check_count
 from parasol.delivery import write_page
 from parasol.errors import FileError, InputError, ParasolWarning
+from parasol.pde import Model
 from parasol.report import Facts, machine_facts, require_matplotlib, write_json, write_report, written_alike
 from parasol_lab.paper.helmholtz import run_helmholtz
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS

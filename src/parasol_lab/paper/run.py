@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parasol import Model, Surrogate, fit, load_problem, solve_many
+from parasol import Surrogate, fit, load_problem, solve_many
 from parasol.errors import InputError
 from parasol.fitting import NetworkRecipe, recipe_named
-from parasol.pde import discretize_with
+from parasol.pde import Model, discretize_with
 from parasol.reduction import Snapshots
 from parasol.report import Facts
 from parasol.runtime import Basis

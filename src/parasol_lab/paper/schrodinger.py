@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import spherical_in
 
-from parasol import Model, SphereField, Surrogate, pod
+from parasol import SphereField, Surrogate, pod
+from parasol.pde import Model
 from parasol.reduction import Snapshots
 from parasol.report import Facts
 from parasol_lab.paper.baselines import field_network

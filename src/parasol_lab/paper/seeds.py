@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from parasol import Model, Surrogate, fit
+from parasol import Surrogate, fit
 from parasol.errors import FileError, ParasolWarning
+from parasol.pde import Model
 from parasol.reduction import Snapshots
 from parasol.report import Facts, write_json
 from parasol.runtime import Basis, Features, features_of

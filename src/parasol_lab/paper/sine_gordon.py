@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol import Model, Settings, calibrate, load_problem, pod, reduce, sample
-from parasol.pde import discretize_with
+from parasol import Settings, calibrate, load_problem, pod, reduce, sample
+from parasol.pde import Model, discretize_with
 from parasol.reduction import Snapshots, TimeReducedModel, fingerprint, space_basis
 from parasol.report import Facts
 from parasol_lab.paper.baselines import field_network

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parasol import Model
+from parasol.pde import Model
 from parasol.reduction import affine_form, modes_on_unknowns
 from parasol.report import Facts
 from parasol.runtime import Basis

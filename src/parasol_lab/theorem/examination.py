@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from parasol import Model, Problem, Settings, Surrogate, pod, reduce, sample, save, solve_many
+from parasol import Problem, Settings, Surrogate, pod, reduce, sample, save, solve_many
 from parasol.checks import check_choice, check_count
 from parasol.errors import InputError, NoCertificate, ParasolError, ParasolWarning
 from parasol.fitting import NetworkRecipe
-from parasol.pde import discretize_with
+from parasol.pde import Model, discretize_with
 from parasol.report import Facts, machine_facts
 from parasol.runtime import Basis, Features, features_of
 from parasol_lab.theorem.construction.construct import CONSTRUCTIONS, ConstructedNetwork, build, surrogate_of

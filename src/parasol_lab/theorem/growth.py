@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from parasol import Model
 from parasol.errors import NoCertificate
+from parasol.pde import Model
 from parasol.report import Facts
 from parasol.runtime import Basis
 from parasol_lab.theorem.construction.chain import error_chain

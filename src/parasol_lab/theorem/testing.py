@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from parasol import Model
+from parasol.pde import Model
 from parasol.report import Facts
 from parasol_lab.theorem.construction.system import System
 

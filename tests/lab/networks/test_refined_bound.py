@@ -43,7 +43,7 @@ def test_the_levels_of_the_proof_leave_a_half(delta):
 def plan(d, p, accuracy, kappa, seed=0):
     """A plan for a system with d modes and p parameters, with constants that only have to be consistent."""
     rng = np.random.default_rng(seed)
-    space = ps.ParameterSpace(ps.parameters(**{name: (0.5, 2.0) for name in "abc"[:p]}))
+    space = ps.pde.ParameterSpace(ps.parameters(**{name: (0.5, 2.0) for name in "abc"[:p]}))
     operators, loads = rng.normal(size=(1 + p, 2 * d, d)), rng.normal(size=(1 + p, 2 * d))
     system = System(np.arange(p), (), operators, np.arange(p), loads, np.eye(d), space, p, "")
     return Plan(system, Stability(1.0, 1 / kappa, 1.0, 1 / kappa, (), 1.0, 1), accuracy, Design())

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from parasol import Model, Settings, __version__, load_problem, sample, solve_many
+from parasol import Settings, __version__, load_problem, sample, solve_many
 from parasol.cache import content_hash, publish
-from parasol.pde import discretize_with
+from parasol.pde import Model, discretize_with
 
 Stage = Callable[[str], Callable[[float], None] | None]
 _POINTS = 4000  # random points of the domain at which solvers are compared

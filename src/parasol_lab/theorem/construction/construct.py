@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from parasol import Model, Surrogate
+from parasol import Surrogate
 from parasol.checks import check_choice
 from parasol.errors import NoCertificate
 from parasol.fitting import Network, NetworkMap, layout_of
+from parasol.pde import Model
 from parasol.runtime import Basis, Features, ReducedModel
 from parasol_lab.theorem.construction.chebyshev import SMALLEST_ACCURACY, InputRounding, chebyshev_construction
 from parasol_lab.theorem.construction.plan import Plan, plan_construction

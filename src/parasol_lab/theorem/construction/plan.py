@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from parasol import Model
 from parasol.checks import check_choice
 from parasol.errors import InputError
 from parasol.fitting import Network
+from parasol.pde import Model
 from parasol.runtime import Basis
 from parasol_lab.theorem.construction.chain import Chain, error_chain
 from parasol_lab.theorem.construction.network import Builder, Counter, assemble, assemble_linear, normal_equations

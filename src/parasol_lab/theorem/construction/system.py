@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from parasol import Model, ParameterSpace, Problem
+from parasol import Problem
 from parasol.checks import check_choice
 from parasol.errors import InputError
+from parasol.pde import Model, ParameterSpace
 from parasol.reduction import AffineForm, ResidualBuilder, affine_form, modes_on_unknowns
 from parasol.runtime import Basis, slices
 from parasol_lab.theorem.construction.theta import (

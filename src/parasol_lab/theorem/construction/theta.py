@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import sympy
 
-from parasol import ParameterSpace
 from parasol.errors import InputError
+from parasol.pde import ParameterSpace
 
 Terms = tuple[tuple[tuple[int, ...], float], ...]  # (exponents of the scalars, coefficient) of each monomial
 _FAR = 10.0  # middles so many half widths from zero: beyond, polynomials about zero lose digits
