@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,65 +22,75 @@ from parasol.cli.terminal import (
 
 _ELSEWHERE, _NOT_MET = 1, 3  # exit statuses
 
+Tolerance = Annotated[
+    float, Option("--tolerance", "-t", metavar="T", help="Relative error to stay below on new parameters.")
+]
+Out = Annotated[str, Option("--out", "-o", metavar="FILE", help="Where the model goes.")]
+Total = Annotated[
+    bool, Option("--total", help="The tolerance includes the discretisation error, not only the surrogate's.")
+]
+Solves = Annotated[int | None, Option(min=8, metavar="N", help="At most so many full solves.")]
+Seconds = Annotated[float | None, Option(metavar="S", help="At most so many seconds.")]
+NodeCount = Annotated[
+    int | None,
+    Option(min=1, python="n_nodes", metavar="N", help="Number of nodes; if not given, as many as it takes."),
+]
+Recipe = Annotated[
+    str | None,
+    Option(metavar="NAME", help="The map, one of those above; if not given, the cheapest that is good enough."),
+]
+Store = Annotated[
+    str | None,
+    Option(metavar="DIR", help="Keep full solves there: a run that was stopped goes on, others reuse them."),
+]
+Data = Annotated[
+    str | None,
+    Option(metavar="FILES", help="Learn from results instead: a .csv, .npz, .h5 or .nc, 'case_*.vtu', or a store."),
+]
+Table = Annotated[
+    str | None,
+    Option(metavar="TABLE", help="Of the results: a .csv with a row for each run, or names of columns, a,k."),
+]
+Missing = Annotated[
+    str,
+    Option(metavar="refuse|drop", help="Runs of the results with values that are missing: refuse, or leave them out."),
+]
+Proof = Annotated[
+    bool,
+    Option("--proof", help="Compute constants that prove the bound of a linear steady problem where they can; slower."),
+]
+DryRun = Annotated[
+    bool,
+    Option("--dry-run", help="Tell the plan and its cost: nodes, solves, seconds, memory, disk. Learn nothing."),
+]
+Cluster = Annotated[
+    str | None,
+    Option(
+        metavar="ADDRESS",
+        help="A Dask cluster for the full solves: tcp://host:8786, a scheduler file, or local. Needs --store.",
+    ),
+]
+Seed = Annotated[int, Option(min=0, python="rng", help="Another seed draws other samples and other first weights.")]
+
 
 def learn(
     problem: OptionalProblem = None,
-    tolerance: Annotated[
-        float, Option("--tolerance", "-t", metavar="T", help="Relative error to stay below on new parameters.")
-    ] = 1e-3,
-    out: Annotated[str, Option("--out", "-o", metavar="FILE", help="Where the model goes.")] = "model.parasol",
-    total: Annotated[
-        bool, Option("--total", help="The tolerance includes the discretisation error, not only the surrogate's.")
-    ] = False,
-    solves: Annotated[int | None, Option(min=8, metavar="N", help="At most so many full solves.")] = None,
-    seconds: Annotated[float | None, Option(metavar="S", help="At most so many seconds.")] = None,
-    nodes: Annotated[
-        int | None,
-        Option(min=1, python="n_nodes", metavar="N", help="Number of nodes; if not given, as many as it takes."),
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        Option(metavar="NAME", help="The map, one of those above; if not given, the cheapest that is good enough."),
-    ] = None,
-    store: Annotated[
-        str | None,
-        Option(metavar="DIR", help="Keep full solves there: a run that was stopped goes on, others reuse them."),
-    ] = None,
-    data: Annotated[
-        str | None,
-        Option(metavar="FILES", help="Learn from results instead: a .csv, .npz, .h5 or .nc, 'case_*.vtu', or a store."),
-    ] = None,
-    parameters: Annotated[
-        str | None,
-        Option(metavar="TABLE", help="Of the results: a .csv with a row for each run, or names of columns, a,k."),
-    ] = None,
-    missing: Annotated[
-        str,
-        Option(
-            metavar="refuse|drop", help="Runs of the results with values that are missing: refuse, or leave them out."
-        ),
-    ] = "refuse",
-    proof: Annotated[
-        bool,
-        Option(
-            "--proof", help="Compute constants that prove the bound of a linear steady problem where they can; slower."
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        Option("--dry-run", help="Tell the plan and its cost: nodes, solves, seconds, memory, disk. Learn nothing."),
-    ] = False,
+    tolerance: Tolerance = 1e-3,
+    out: Out = "model.parasol",
+    total: Total = False,
+    solves: Solves = None,
+    seconds: Seconds = None,
+    nodes: NodeCount = None,
+    recipe: Recipe = None,
+    store: Store = None,
+    data: Data = None,
+    parameters: Table = None,
+    missing: Missing = "refuse",
+    proof: Proof = False,
+    dry_run: DryRun = False,
     jobs: Jobs = None,
-    cluster: Annotated[
-        str | None,
-        Option(
-            metavar="ADDRESS",
-            help="A Dask cluster for the full solves: tcp://host:8786, a scheduler file, or local. Needs --store.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, Option(min=0, python="rng", help="Another seed draws other samples and other first weights.")
-    ] = 0,
+    cluster: Cluster = None,
+    seed: Seed = 0,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -114,6 +124,58 @@ def learn(
     written all the same), 2 wrong input, 1 the model could not be written to FILE (it says
     where it is instead).
     """
+    _check_options(problem, data, proof=proof, dry_run=dry_run, parameters=parameters, missing=missing)
+    if cluster is not None:
+        _check_cluster(cluster, store, dry_run, data)
+    check_json(json_file)
+    wish = {"tolerance": tolerance, "total": total, "n_nodes": nodes, "store": store, "rng": seed}
+    if dry_run:
+        return _plan(problem, wish, json_file, quiet)
+    check_place(out, None)
+    solved_before = 0 if store is None else _count_solves(store)
+    try:
+        with stages(quiet) as stage, one_line_warnings() as said:
+            stage("reading the problem")
+            from parasol.learning.report import LearnReport  # SciPy and SymPy take a while
+            from parasol.learning.run import learn as learn_surrogate
+            from parasol.pde.catalogue import load_source
+            from parasol.runtime.files import save
+
+            declared = None if problem is None else load_source(problem)
+            results = None if data is None else _results(data, parameters, missing)
+            limits = {"solves": solves, "seconds": seconds, "data": results, "recipe": recipe, "proof": proof}
+            with _hands(cluster, jobs, stage) as hands:
+                surrogate = learn_surrogate(declared, **wish, **limits, **hands, progress=stage)
+            stage("writing the model")
+            path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
+    except (KeyboardInterrupt, Terminated):  # here the line of progress is gone
+        _say_how_to_go_on(store, solved_before)
+        raise
+    kept = ("problem", "equation", "tolerance", "measured", "learn")
+    facts = {k: surrogate.facts[k] for k in kept if k in surrogate.facts}
+    facts = {"file": str(path), **facts, "warnings": said}
+    tell(facts, json_file, quiet, LearnReport.of(surrogate).rows().items(), wrote=(path,))
+    if not as_asked:
+        raise SystemExit(_ELSEWHERE)
+    if not surrogate.provenance.met:
+        raise SystemExit(_NOT_MET)
+
+
+def _plan(problem: str | None, wish: Mapping[str, Any], json_file: str | None, quiet: bool) -> None:
+    """Tell what learning would do and cost."""
+    with stages(quiet) as stage, one_line_warnings():
+        stage("reading the problem")
+        from parasol.learning.run import plan
+        from parasol.pde.catalogue import load_source
+
+        learn_plan = plan(None if problem is None else load_source(problem), **wish, progress=stage)
+    tell(learn_plan.facts(), json_file, quiet, learn_plan.rows().items())
+
+
+def _check_options(
+    problem: str | None, data: str | None, *, proof: bool, dry_run: bool, parameters: str | None, missing: str
+) -> None:
+    """Refuse options that do not go with each other."""
     from parasol.errors import InputError
 
     if problem is None and data is None:
@@ -126,46 +188,6 @@ def learn(
         raise InputError("--parameters says what the results in --data are results of. Give --data too.")
     if missing != "refuse" and data is None:
         raise InputError("--missing says what to do with results in --data. Give --data too.")
-    if cluster is not None:
-        _check_cluster(cluster, store, dry_run, data)
-    check_json(json_file)
-    if not dry_run:
-        check_place(out, None)
-    wish = {"tolerance": tolerance, "total": total, "n_nodes": nodes, "store": store, "rng": seed}
-    surrogate, path, as_asked = None, Path(out), True
-    solved_before = 0 if store is None else _count_solves(store)
-    try:
-        with stages(quiet) as stage, one_line_warnings() as said:
-            stage("reading the problem")
-            from parasol.learning.report import LearnReport  # SciPy and SymPy take a while
-            from parasol.learning.run import learn as learn_surrogate
-            from parasol.learning.run import plan
-            from parasol.pde.catalogue import load_source
-            from parasol.runtime.files import save
-
-            declared = None if problem is None else load_source(problem)
-            if dry_run:
-                learn_plan = plan(declared, **wish, progress=stage)
-                facts, rows = learn_plan.facts(), learn_plan.rows()
-            else:
-                results = None if data is None else _results(data, parameters, missing)
-                limits = {"solves": solves, "seconds": seconds, "data": results, "recipe": recipe, "proof": proof}
-                with _hands(cluster, jobs, stage) as hands:
-                    surrogate = learn_surrogate(declared, **wish, **limits, **hands, progress=stage)
-                stage("writing the model")
-                path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
-                kept = ("problem", "equation", "tolerance", "measured", "learn")
-                facts = {k: surrogate.facts[k] for k in kept if k in surrogate.facts}
-                facts = {"file": str(path), **facts, "warnings": said}
-                rows = LearnReport.of(surrogate).rows()
-    except (KeyboardInterrupt, Terminated):  # here the line of progress is gone
-        _say_how_to_go_on(store, solved_before)
-        raise
-    tell(facts, json_file, quiet, rows.items(), wrote=() if surrogate is None else (path,))
-    if not as_asked:
-        raise SystemExit(_ELSEWHERE)
-    if surrogate is not None and not surrogate.provenance.met:
-        raise SystemExit(_NOT_MET)
 
 
 def _check_cluster(address: str, store: str | None, dry_run: bool, data: str | None) -> None:

@@ -16,70 +16,84 @@ if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --he
     from parasol.pde.model import Model
     from parasol.pde.problem import Problem as PdeProblem
     from parasol.pde.problem import Settings
+    from parasol.report.outputs import Outputs
+
+
+Out = Annotated[
+    list[str] | None,
+    Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Write the solution: .png .svg .pdf .csv .npy .npz .vtkhdf, in time also .gif .mp4 (repeatable).",
+    ),
+]
+NodesOut = Annotated[str | None, Option(metavar="FILE", help="Draw the nodes and their quality: .png .svg .pdf.")]
+NodeCount = Annotated[int | None, Option(min=1, python="n_nodes", metavar="N", help="Number of nodes.")]
+BoundaryCount = Annotated[
+    int | None, Option(min=1, python="n_boundary", metavar="N", help="How many of them on the boundary.")
+]
+Method = Annotated[
+    Literal["fill", "front", "hexagonal", "lattice"] | None,
+    Option(help="How nodes are scattered; lattice is for boxes."),
+]
+Kernel = Annotated[
+    str | None,
+    Option(metavar="NAME:NUMBER", help="phs:7, imq:3, mq:3, iq:3, gaussian:3, matern:2,3.5 or wendland:1,4."),
+]
+Degree = Annotated[int | None, Option(metavar="P", help="Degree of the polynomials, -1 for none.")]
+Stencil = Annotated[int | None, Option(python="stencil_size", metavar="K", help="Nodes per stencil.")]
+Preset = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="Settings that come with the problem, e.g. paper; if not given, the one named default. Single options override it.",
+        show_default=False,
+    ),
+]
+Neumann = Annotated[Literal["ghosts", "one-sided"] | None, Option(help="How conditions on the slope are met.")]
+Times = Annotated[
+    str | None,
+    Option(metavar="START:STOP:COUNT", help="Times to store instead of the problem's own, like 0:10:101."),
+]
+Step = Annotated[float | None, Option(metavar="H", help="Constant steps in time of this size.")]
+Tolerance = Annotated[
+    float | None, Option(metavar="T", help="Steps in time adapted so that each errs by less, relative to u.")
+]
+Integrator = Annotated[Literal["averaged", "sbdf2", "esdirk4"] | None, Option(help="How steps in time are made.")]
+Solver = Annotated[
+    Literal["auto", "direct", "iterative", "superlu", "mkl"] | None, Option(help="How linear systems are solved.")
+]
+Extrapolate = Annotated[
+    bool, Option("--extrapolate", help="Solve outside of the ranges that the problem declares, too.")
+]
+Seed = Annotated[
+    int,
+    Option(min=0, python="rng", metavar="S", help="For the nodes, and for parameters that are random functions."),
+]
 
 
 def solve(
     problem: Problem,
     values: Values = None,
-    out: Annotated[
-        list[str] | None,
-        Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write the solution: .png .svg .pdf .csv .npy .npz .vtkhdf, in time also .gif .mp4 (repeatable).",
-        ),
-    ] = None,
-    nodes_out: Annotated[
-        str | None, Option(metavar="FILE", help="Draw the nodes and their quality: .png .svg .pdf.")
-    ] = None,
+    out: Out = None,
+    nodes_out: NodesOut = None,
     json_file: JsonFile = None,
-    nodes: Annotated[int | None, Option(min=1, python="n_nodes", metavar="N", help="Number of nodes.")] = None,
-    boundary_nodes: Annotated[
-        int | None, Option(min=1, python="n_boundary", metavar="N", help="How many of them on the boundary.")
-    ] = None,
-    method: Annotated[
-        Literal["fill", "front", "hexagonal", "lattice"] | None,
-        Option(help="How nodes are scattered; lattice is for boxes."),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        Option(metavar="NAME:NUMBER", help="phs:7, imq:3, mq:3, iq:3, gaussian:3, matern:2,3.5 or wendland:1,4."),
-    ] = None,
-    degree: Annotated[int | None, Option(metavar="P", help="Degree of the polynomials, -1 for none.")] = None,
-    stencil: Annotated[int | None, Option(python="stencil_size", metavar="K", help="Nodes per stencil.")] = None,
-    preset: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Settings that come with the problem, e.g. paper; if not given, the one named default. Single options override it.",
-            show_default=False,
-        ),
-    ] = None,
-    neumann: Annotated[
-        Literal["ghosts", "one-sided"] | None, Option(help="How conditions on the slope are met.")
-    ] = None,
-    times: Annotated[
-        str | None,
-        Option(metavar="START:STOP:COUNT", help="Times to store instead of the problem's own, like 0:10:101."),
-    ] = None,
-    step: Annotated[float | None, Option(metavar="H", help="Constant steps in time of this size.")] = None,
-    tolerance: Annotated[
-        float | None, Option(metavar="T", help="Steps in time adapted so that each errs by less, relative to u.")
-    ] = None,
-    integrator: Annotated[
-        Literal["averaged", "sbdf2", "esdirk4"] | None, Option(help="How steps in time are made.")
-    ] = None,
-    solver: Annotated[
-        Literal["auto", "direct", "iterative", "superlu", "mkl"] | None, Option(help="How linear systems are solved.")
-    ] = None,
-    extrapolate: Annotated[
-        bool, Option("--extrapolate", help="Solve outside of the ranges that the problem declares, too.")
-    ] = False,
-    seed: Annotated[
-        int,
-        Option(min=0, python="rng", metavar="S", help="For the nodes, and for parameters that are random functions."),
-    ] = 0,
+    nodes: NodeCount = None,
+    boundary_nodes: BoundaryCount = None,
+    method: Method = None,
+    kernel: Kernel = None,
+    degree: Degree = None,
+    stencil: Stencil = None,
+    preset: Preset = None,
+    neumann: Neumann = None,
+    times: Times = None,
+    step: Step = None,
+    tolerance: Tolerance = None,
+    integrator: Integrator = None,
+    solver: Solver = None,
+    extrapolate: Extrapolate = False,
+    seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
     """Solve PROBLEM once, at the given parameters.
@@ -98,8 +112,6 @@ def solve(
     --neumann     ghosts: nodes outside the boundary; one-sided: stencils of nodes inside
     --solver      auto: by size; direct: elimination; superlu: the same; mkl: Intel's, if installed; iterative: GMRES with multigrid
     """
-    from parasol.errors import InputError
-
     given = assignments(values or [])
     with stages(quiet) as stage, one_line_warnings() as said:
         stage("reading the problem")
@@ -121,9 +133,7 @@ def solve(
         chosen = {**counts, "method": method, "degree": degree, "kernel": kernel, "neumann": neumann}
         start = time.perf_counter()
         if isinstance(source, Model):
-            model, settings = _as_it_is(source, solver, preset=preset, **chosen), Settings()
-            if model.nodes is None and (targets.fields or targets.nodes):
-                raise InputError("files need points= and cells= in ps.AffineModel: this model has none. Use --json.")
+            model, settings = _as_it_is(source, solver, targets, preset=preset, **chosen), Settings()
         else:
             settings = _settings(source, preset, **chosen)
             model = _discretised(source, settings, solver, seed, stage)
@@ -159,7 +169,7 @@ def _discretised(problem: PdeProblem, settings: Settings, solver: str | None, se
     return discretize(problem, scattered, **scheme, neumann=settings.neumann, **_chosen(solver=solver))
 
 
-def _as_it_is(model: Model, solver: str | None, **options) -> Model:
+def _as_it_is(model: Model, solver: str | None, targets: Outputs, **options) -> Model:
     """A model of the user's own, which has its nodes already."""
     from copy import copy
 
@@ -167,6 +177,8 @@ def _as_it_is(model: Model, solver: str | None, **options) -> Model:
 
     for name in _chosen(**options):
         raise InputError(f"--{name.replace('_', '-')} is for equations, but a model has its nodes. Leave it out.")
+    if model.nodes is None and (targets.fields or targets.nodes):
+        raise InputError("files need points= and cells= in ps.AffineModel: this model has none. Use --json.")
     if solver is not None:
         model = copy(model)  # its class may be made by other arguments than it has fields
         object.__setattr__(model, "solver", solver)
