@@ -429,3 +429,16 @@ def test_a_relative_fit_counts_small_samples_like_large_ones():
     assert gaps[1] < gaps[0]
     zero = Polynomial(relative=True).fit(x, 0 * x)
     assert np.all(zero.predict(at) == 0)
+
+
+def test_a_shortened_polynomial_changes_by_no_more_than_was_allowed():
+    x = np.random.default_rng(1).uniform([-1, 2], [3, 5], (300, 2))
+    y = np.stack([np.exp(x[:, 0]) / x[:, 1], np.cos(x.sum(axis=1))], axis=1)
+    whole = Polynomial().fit(x, y)
+    inside = np.random.default_rng(2).uniform(x.min(axis=0), x.max(axis=0), (2000, 2))
+    for change in (1e-9, 1e-4, 1e-1):
+        short = whole.shortened(change)
+        gaps = np.linalg.norm(short.predict(inside) - whole.predict(inside), axis=1)
+        assert 0.01 * change < np.max(gaps) <= change
+        assert len(short.indices) < len(whole.indices)
+    assert whole.shortened(0.0) is whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +49,22 @@ class FittedPolynomial(ProgramMap):
     def program(self) -> Program:  # type: ignore[override]
         """Scaled inputs, their Chebyshev products, the coefficients."""
         return Program((Scale(self.scale, self.shift), Chebyshev(self.indices), Affine(self.coefficients.T)))
+
+    def shortened(self, change: float) -> FittedPolynomial:
+        """The same without the terms that change y by less than `change` together, wherever the samples reached.
+
+        There |T_k| ≤ 1, so that terms left out change y by at most the sum of their |c_k|.
+
+        >>> x = np.linspace(-1, 1, 20)[:, None]
+        >>> len(Polynomial().fit(x, 1 + 1e-3 * x**4).shortened(1e-3).indices)
+        1
+        """
+        sizes = np.linalg.norm(self.coefficients, axis=1)
+        order = np.argsort(sizes)
+        kept = np.sort(order[np.cumsum(sizes[order]) > change])
+        if len(kept) in (0, len(sizes)):
+            return self
+        return replace(self, indices=self.indices[kept], coefficients=self.coefficients[kept])
 
 
 @dataclass(frozen=True)
