@@ -441,4 +441,5 @@ def test_a_shortened_polynomial_changes_by_no_more_than_was_allowed():
         gaps = np.linalg.norm(short.predict(inside) - whole.predict(inside), axis=1)
         assert 0.01 * change < np.max(gaps) <= change
         assert len(short.indices) < len(whole.indices)
+        assert np.max(gaps) <= short.error <= whole.error + change
     assert whole.shortened(0.0) is whole

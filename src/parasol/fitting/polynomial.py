@@ -64,7 +64,8 @@ class FittedPolynomial(ProgramMap):
         kept = np.sort(order[np.cumsum(sizes[order]) > change])
         if len(kept) in (0, len(sizes)):
             return self
-        return replace(self, indices=self.indices[kept], coefficients=self.coefficients[kept])
+        error = self.error + float(np.sum(sizes) - np.sum(sizes[kept]))
+        return replace(self, indices=self.indices[kept], coefficients=self.coefficients[kept], error=error)
 
 
 @dataclass(frozen=True)
