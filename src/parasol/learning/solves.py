@@ -51,7 +51,7 @@ class Limits:
 
     solves: int | None = None
     seconds: float | None = None
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=lambda: time.perf_counter())
     stages: dict[str, float] = field(default_factory=dict)  # seconds of each, but for the one that runs
     _running: tuple[str, float] = ("", 0.0)  # the stage that runs, and when it began
 
