@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +20,7 @@ from parasol.cache.disk import check_output, replacing
 from parasol.checks import check_count, check_progress
 from parasol.errors import WriteFailed
 from parasol.runtime.basis import slices
+from parasol.runtime.plain import Plain
 from parasol.runtime.surrogate import Surrogate
 
 _BLOCK = 2**20  # numbers of a block, 8 MB: large for the disk, small beside the memory
@@ -38,7 +38,7 @@ class Written:
     n_bytes: int
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Plain:
         """As plain values."""
         rate = self.n_bytes / max(self.seconds, 1e-9)
         whole = {"n_samples": self.n_samples, "n_values": self.n_values, "extrapolated": self.n_extrapolated}

@@ -24,6 +24,7 @@ from parasol.fitting.training import NetworkRecipe
 from parasol.runtime.basis import Basis
 from parasol.runtime.features import Features, features_of
 from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import StoredMap
 from parasol.runtime.surrogate import Surrogate
 
@@ -159,7 +160,7 @@ class Choice:
     rows: Rows
     features: Features
     best: Tried
-    facts: dict[str, Any]
+    facts: Plain
 
     @property
     def errors(self) -> np.ndarray:
@@ -262,7 +263,7 @@ def _needed(
     return features
 
 
-def choice_words(choice: dict[str, Any], names: tuple[str, ...] = ()) -> str:
+def choice_words(choice: Plain, names: tuple[str, ...] = ()) -> str:
     """The choice of a map as a sentence of the report; of several fields with a map each, by their `names`."""
     if "fields" in choice:
         said = [f"{name} {_scores(part)}" for name, part in zip(names, choice["fields"], strict=False)]
@@ -270,7 +271,7 @@ def choice_words(choice: dict[str, Any], names: tuple[str, ...] = ()) -> str:
     return f"the map was chosen by its errors on samples left out: {_scores(choice)}."
 
 
-def _scores(choice: dict[str, Any]) -> str:
+def _scores(choice: Plain) -> str:
     errors = dict(choice["errors"])
     parts = [f"{choice['map']} ({errors.pop(choice['map']):.1e})"]
     parts += [f"{name} ({error:.1e})" for name, error in errors.items()]

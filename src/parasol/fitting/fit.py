@@ -236,8 +236,9 @@ def accuracy(
     if isinstance(truth, Results):
         results = truth.of_parameters(replace(surrogate.parameters, solved=()))
         values, units = _compared(surrogate, results)
-        options: dict[str, Any] = {"fields": units if fields is None else fields, "weights": weights}
-        own, further = accuracy(surrogate, as_snapshots(results.mus, values), **options), surrogate.scalars
+        fields = units if fields is None else fields
+        own = accuracy(surrogate, as_snapshots(results.mus, values), fields=fields, weights=weights)
+        further = surrogate.scalars
         if further is None or not any(name in results.scalars for name in further.layout.names):
             return own
         more = accuracy(

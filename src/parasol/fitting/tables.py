@@ -6,13 +6,15 @@ import csv
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from parasol.errors import FileError, InputError
 
-Read = tuple[Any, dict[str, Any], dict[str, Any]]  # parameters, fields, and what else `Results` takes
+Field = TypeVar("Field")
+Columns = dict[str, np.ndarray]
+Read = tuple[Any, Columns, dict[str, Any]]  # parameters, fields, and what else `Results` takes
 
 
 def read_table(path: Path) -> dict[str, np.ndarray]:
@@ -81,7 +83,7 @@ def is_names(parameters: Any) -> bool:
     return isinstance(parameters, list | tuple) and all(isinstance(name, str) for name in parameters)
 
 
-def chosen(fields: Mapping[str, Any], wanted: Sequence[str] | None) -> dict[str, Any]:
+def chosen(fields: Mapping[str, Field], wanted: Sequence[str] | None) -> dict[str, Field]:
     """The fields that are wanted, by name; all where nothing is said."""
     if wanted is None:
         return dict(fields)

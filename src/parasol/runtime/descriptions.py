@@ -11,10 +11,9 @@ import numpy as np
 
 from parasol.runtime.duals import WIDTH
 from parasol.runtime.parameters import ParameterRange
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import map_name, map_words, program_of
 from parasol.runtime.surrogate import Surrogate
-
-Plain = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these: what JSON knows
 
 # facts that have a row of their own; others are shown under "made"
 _SAID = ("problem", "equation", "latex", "domain", "tolerance")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from parasol.delivery.page.solves import full_solves
 from parasol.runtime.defects import Defects
 from parasol.runtime.descriptions import ranges
 from parasol.runtime.layout import Layout
+from parasol.runtime.plain import Plain
 from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate
 
@@ -28,7 +28,7 @@ _MOVED = 0.1  # of the size of the domain, by which the picture is moved at most
 _DIVERGING = 0.4  # how evenly values must lie about zero, as in other pictures
 
 
-def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> dict[str, Any]:
+def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> Plain:
     """The model for numbers.js and view.js, with full solves to compare with; its arrays go into the pack."""
     layout, scalars = surrogate.layout, surrogate.parameters.answered.scalars
     modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
@@ -40,7 +40,7 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> dict[str
     functions = page_functions(surrogate, samples)
     coefficients = surrogate.coefficients(_seen(surrogate, functions))
     lifted = (coefficients[:_N_LIFTED] @ modes.T).reshape(-1, layout.n_times, len(layout.names), n_nodes)
-    data: dict[str, Any] = {
+    data: Plain = {
         "parameters": ranges(scalars),
         "functions": _listed(functions, len(scalars), pack),
         "n_mu": surrogate.n_parameters,
@@ -80,7 +80,7 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> dict[str
     return data
 
 
-def vectors(layout: Layout, fields: np.ndarray) -> list[dict[str, Any]]:
+def vectors(layout: Layout, fields: np.ndarray) -> list[Plain]:
     """Vectors of as many components as there are dimensions, and by how many times the picture is moved by each.
 
     Where nobody declared vectors, as many unknowns as there are dimensions may be one; the page offers it, no more.
@@ -99,7 +99,7 @@ def vectors(layout: Layout, fields: np.ndarray) -> list[dict[str, Any]]:
     return out
 
 
-def _quantities(surrogate: Surrogate, pack: Pack) -> dict[str, Any] | None:
+def _quantities(surrogate: Surrogate, pack: Pack) -> Plain | None:
     """Quantities as functionals of the coefficients; `factors` are those of calibrated bounds, one each."""
     wanted, parts = surrogate.quantities, surrogate.parts
     return wanted and {

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parasol.errors import ParasolError
+from parasol.runtime.plain import Plain
 
 JSON, NPY = "application/json", "application/x-npy"
 _NPY_TYPES = ("<f4", "<f8", "<i4", "<i8")
@@ -65,7 +66,7 @@ def parse_json(data: bytes | str) -> Any:
         raise Refusal(400, f"the body is not JSON: {error}. Send an object, as /docs shows.") from None
 
 
-def read_json(data: bytes) -> dict[str, Any]:
+def read_json(data: bytes) -> Plain:
     """The JSON object in a body.
 
     >>> read_json(b'{"mus": [1, 2.5]}')
@@ -77,7 +78,7 @@ def read_json(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repetition(pairs: list[tuple[str, Any]]) -> Plain:
     out = dict(pairs)
     if len(out) < len(pairs):  # JSON does not say which of two equal names counts
         names = [name for name, _ in pairs]

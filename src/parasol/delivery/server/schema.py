@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from parasol import __version__
 from parasol.delivery.server.calls import example
 from parasol.delivery.server.formats import JSON, NPY
 from parasol.delivery.server.service import SELECTORS, Service, n_places
 from parasol.delivery.server.umbridge import COMPUTED, CONFIG, INDICES, PROTOCOL, VERBS, has_hessian, model_names
+from parasol.runtime.plain import Plain
 
-Schema = dict[str, Any]
+Schema = Plain  # of OpenAPI
 MOST_IN_QUERY = 200  # entries of a list: the head of a request has a limit too
 BINARY = ("/v1/predict", "/v1/gradient")  # routes that can answer as npy
 _QUESTIONS = {  # what a request to a route may say
