@@ -19,9 +19,8 @@ from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program, ProgramMap
 
 _KERNEL = "gaussian"
-_ENOUGH = (
-    1000  # samples that settle components, length and ridge (400 ask for half as many components); the weights use all
-)
+# samples that settle components, length and ridge (400 ask for half as many components); the weights use all
+_ENOUGH = 1000
 _OUTPUTS = 100  # directions of the outputs that do: what is beyond can hardly be predicted, and takes most of the time
 _FEWEST = 8  # components to begin with
 _LENGTHS = (0.5, 2.0, 4.0)  # over the root of the median squared distance of samples; 1 is tried first

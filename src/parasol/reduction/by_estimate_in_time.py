@@ -24,9 +24,8 @@ from parasol.runtime.basis import Basis, slices
 from parasol.runtime.products import Weights, repeated, weighted
 from parasol.runtime.reduced import ReducedModel
 
-_CLOSE = (
-    0.1  # at every candidate P_μ S_μ should be as near as this to the identity on the modes: duals in time are dear
-)
+# at every candidate P_μ S_μ should be as near as this to the identity on the modes: duals in time are dear
+_CLOSE = 0.1
 _MOST_SNAPSHOTS, _MOST_PRECONDITIONERS, _ALIKE = 20, 6, 0.7
 _N_WATCHED = 256
 _BATCH = 64

@@ -198,12 +198,7 @@ def _relative(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarr
     return np.where(settled, 0.0, bounds.relative)  # type: ignore[union-attr]
 
 
-def _watched(
-    reduced: ReducedModel | None,
-    mus: np.ndarray,
-    exhausted: np.ndarray,
-    before: np.ndarray,
-) -> np.ndarray:
+def _watched(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray, before: np.ndarray) -> np.ndarray:
     """As `_relative`, computed where errors were largest `before`, until no other was larger: these may only have fallen."""
     out, left = before.copy(), np.argsort(-before)
     largest = -np.inf

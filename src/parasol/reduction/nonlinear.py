@@ -111,11 +111,7 @@ class NonlinearReducedModel:
         return self.solve(mus, extrapolate=extrapolate).coefficients
 
     def solve(
-        self,
-        mus: ArrayLike | Mapping[str, Any],
-        *,
-        extrapolate: bool = False,
-        watch: Callable[[], None] | None = None,
+        self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False, watch: Callable[[], None] | None = None
     ) -> NonlinearSolutions:
         """Coefficients for (n_samples, n_parameters); a warning says how many did not converge, `converged` which.
 

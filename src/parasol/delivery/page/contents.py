@@ -61,10 +61,7 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> Plain:
     }
     data["quantities"] = _quantities(surrogate, pack)
     other = surrogate.scalars
-    data["scalars"] = other and {
-        "map": map_program(other.operations, pack),
-        "quantities": _quantities(other, pack),
-    }
+    data["scalars"] = other and {"map": map_program(other.operations, pack), "quantities": _quantities(other, pack)}
     # the solver's own error: a program of its logarithm, by the coefficients, or one number for the whole box
     own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
     data["discretisation"] = {"map": None, "defects": None, "constant": None if known is None else float(known)}

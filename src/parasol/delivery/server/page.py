@@ -11,12 +11,12 @@ from typing import Any
 
 from parasol import __version__
 from parasol.delivery.server.calls import calls_html
-from parasol.delivery.server.formats import JSON, plain
+from parasol.delivery.server.formats import JSON
 from parasol.delivery.server.service import Service
 from parasol.delivery.server.umbridge import model_names
 from parasol.errors import ParasolError
 from parasol.runtime.descriptions import SurrogateReport, description
-from parasol.runtime.plain import Plain
+from parasol.runtime.plain import Plain, plain
 
 _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_nodes", "dimension", "quantities")
 _ROWS = ("problem", "domain", "parameters", "answers", "quantities", "map", "error bound")

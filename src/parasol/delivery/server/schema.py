@@ -83,10 +83,7 @@ _ROUTES: dict[str, tuple[str, Schema]] = {  # what they are for, and the schema 
         "What is served: parameters and their ranges, sizes, measured errors.",
         {"type": "object", "required": ["parameters", "n_values"]},
     ),
-    "/v1/nodes": (
-        "Where the values of a field belong.",
-        _object({"points": _array(_NUMBERS), "n_interior": _COUNT}),
-    ),
+    "/v1/nodes": ("Where the values of a field belong.", _object({"points": _array(_NUMBERS), "n_interior": _COUNT})),
     "/health": ("Whether the server answers.", _object({"status": {"const": "ok"}, "parasol": _TEXT})),
     "/metrics": ("Counts for Prometheus.", _TEXT),
     "/openapi.json": ("This description.", {"type": "object"}),
@@ -186,11 +183,7 @@ def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
             forms["text/plain"] = {"schema": _TEXT}
         responses[status] = {"description": _ERRORS[status], "content": forms}
     name = f"umbridge{route}" if route[1:] in VERBS else route[1:]
-    return {
-        "operationId": name.replace("/", "_").replace(".", "_"),
-        "summary": summary,
-        "responses": responses,
-    }
+    return {"operationId": name.replace("/", "_").replace(".", "_"), "summary": summary, "responses": responses}
 
 
 def _ranges(service: Service) -> dict[str, Schema]:

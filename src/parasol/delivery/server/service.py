@@ -106,8 +106,7 @@ class Service:
         if mus.shape[-1] != self.surrogate.n_parameters:
             names = ", ".join(self.surrogate.parameters.names) or "values of functions"
             raise Refusal(
-                422,
-                f"a parameter vector has length {mus.shape[-1]}, expected {self.surrogate.n_parameters}: {names}.",
+                422, f"a parameter vector has length {mus.shape[-1]}, expected {self.surrogate.n_parameters}: {names}."
             )
         return mus
 
