@@ -13,7 +13,7 @@ import numpy as np
 
 from parasol.checks import dates_refused, is_date, unmasked
 from parasol.errors import FileError, InputError, ParasolWarning
-from parasol.fitting.tables import Columns, Read, chosen, is_names, table_of
+from parasol.fitting.tables import Read, chosen, is_names, table_of
 from parasol.runtime.layout import AXES
 
 _FILES = ("file", "filename", "path")  # what a column with the names of files is called
@@ -21,7 +21,7 @@ _SAME = ("points", "cells", "times", "weights")  # what all runs have in common
 _NUMBERS = ("case", "run", "sample", "simulation", "id")  # and one with the numbers in their names
 
 
-def of_runs(paths: list[Path], read: Callable[[Path], Columns], parameters: Any, wanted: Any) -> Read:
+def of_runs(paths: list[Path], read: Callable[[Path], dict[str, Any]], parameters: Any, wanted: Any) -> Read:
     """Results of one file for each run, which `read` gives as columns by name: x, y, z are the points, all others fields."""
     mus = None if parameters is None or is_names(parameters) else table_of(parameters)
     if mus is None:
@@ -44,13 +44,13 @@ def of_runs(paths: list[Path], read: Callable[[Path], Columns], parameters: Any,
                 raise FileError(
                     f"{str(path)!r} has another {name!r} than {str(paths[0])!r}. All runs need the same points."
                 )
-    about: Columns = {name: first[name] for name in _SAME if name in first}
+    about: dict[str, Any] = {name: first[name] for name in _SAME if name in first}
     if axes:
         about["points"] = np.column_stack([first[name] for name in axes])
     return mus, {name: np.array([run[name] for run in runs], dtype=float) for name in fields}, about
 
 
-def _check_alike(path: str, run: Columns, other: str, first: Columns, wanted: Sequence[str]) -> None:
+def _check_alike(path: str, run: dict[str, Any], other: str, first: dict[str, Any], wanted: Sequence[str]) -> None:
     """Refuse a run that holds other things than the first, or no numbers where they are wanted."""
     if run.keys() != first.keys():
         name = min(run.keys() ^ first.keys())
@@ -75,7 +75,7 @@ def _equal(mine: np.ndarray, its: np.ndarray) -> bool:
     return np.allclose(mine, its, rtol=1e-6, atol=1e-9 * np.max(np.abs(its), initial=0.0))
 
 
-def matched(paths: list[Path], table: Columns) -> tuple[list[Path], Columns]:
+def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:
     """The files in the order of the rows of the table, by a column of their names or numbers where there is one."""
     column = next((name for name in _FILES if name in table), None)
     numbered = None if column is not None else next((name for name in table if name.lower() in _NUMBERS), None)

@@ -192,5 +192,5 @@ class LearnReport:
         return rows
 
 
-def _known(part: Any) -> Plain:
+def _known(part: Any) -> dict[str, Any]:
     return {name: value for name, value in asdict(part).items() if value is not None}

@@ -22,8 +22,9 @@ _GAIN = 0.1  # a whole cycle that leaves more of the residual has stalled
 _DIGITS = 1e-9  # what one cycle reduces the residual to at most: beyond that the recurrence is no longer the residual
 _FLOOR = 0.05  # of the rounding of the residual: what is left of it then does not show
 _ROUNDING = 4.0  # times the estimate of its rounding, below which a residual is rounding
-# share of the diagonal in the sum of sizes of its row, of the same unknown function; inside it is 0.18 to 0.4
-_WEAK = 0.15
+_WEAK = (
+    0.15  # share of the diagonal in the sum of sizes of its row, of the same unknown function; inside it is 0.18 to 0.4
+)
 _WIDEST = 0.4  # share of the unknowns that the strip may have
 _COARSEST = 300
 

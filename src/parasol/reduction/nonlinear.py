@@ -319,8 +319,7 @@ class _Offline:
         errors = np.append(self.form.load_errors, np.zeros(len(collateral)))
         form = replace(self.form, loads=np.vstack([self.form.loads, collateral]), load_errors=errors)
         builder = ResidualBuilder(form, self.centre, self.factors, None, self.scale)
-        for mode in self.modes.T:
-            builder.add(mode)
+        builder.add(*self.modes.T)
         residual = builder.residual()
         columns = residual.triangle[:, n_known : residual.n_loads]
         sampled = []

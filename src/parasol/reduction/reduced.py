@@ -43,8 +43,7 @@ class Preparation:
         for mu in self.covered.preconditioners:
             factors = self.model.factors(mu) if self.rows is None else None
             builder = ResidualBuilder(self.form, mu, factors, self.rows, self.root, self.covered.stretch)
-            for mode in modes.T:
-                builder.add(mode)
+            builder.add(*modes.T)
             out.append(builder)
         return out
 
