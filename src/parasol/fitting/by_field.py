@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from parasol.checks import Progress
 from parasol.fitting.calibration import difficulty_of
 from parasol.fitting.choosing import BETTER, Choice, choose
 from parasol.reduction.pod import pod
@@ -31,7 +31,7 @@ def fit_fields(
     *,
     tolerance: float,
     rng: int = 0,
-    progress: Callable[[float], Any] | None = None,
+    progress: Progress = None,
 ) -> Surrogate:
     """A surrogate of fields, `labels` (n_values,), by the best maps: of one `basis`, or of one for each field to the tolerance.
 

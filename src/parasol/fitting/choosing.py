@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from parasol.checks import Progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.calibration import difficulty_of
 from parasol.fitting.fit import Labels, surrogate_of
@@ -131,7 +132,7 @@ def fit_rows(
     *,
     tolerance: float | None = None,
     rng: int = 0,
-    progress: Callable[[float], Any] | None = None,
+    progress: Progress = None,
 ) -> Surrogate:
     """A surrogate of data by a recipe, or with "best" by the map that errs least where a fifth of the groups is left out.
 
@@ -199,7 +200,7 @@ def choose(
     *,
     tolerance: float | None = None,
     rng: int = 0,
-    progress: Callable[[float], Any] | None = None,
+    progress: Progress = None,
 ) -> Choice:
     """The choice that `fit_rows` makes with "best"."""
     coefficients = basis.project(solutions)
@@ -305,7 +306,7 @@ class _Trials:
 
     tolerance: float | None
     rng: int
-    progress: Callable[[float], Any] | None
+    progress: Progress
 
     def of(
         self, candidates: list[Candidate], rows: Rows, outcome: _Outcome | None = None, *, part: tuple[float, float]

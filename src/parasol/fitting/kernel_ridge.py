@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from parasol.checks import check_count, check_positive
+from parasol.checks import Progress, check_count, check_positive
 from parasol.errors import InputError
-from parasol.fitting.maps import check_data
+from parasol.fitting.maps import Pair, check_data
 from parasol.runtime.expansions import KERNELS, Radial, distances
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program, ProgramMap
@@ -79,13 +77,7 @@ class KernelRidge:
     ridge: float | None = None
 
     def fit(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        *,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-        progress: Callable[[float], Any] | None = None,
-        rng: int = 0,
+        self, x: ArrayLike, y: ArrayLike, *, validation: Pair = None, progress: Progress = None, rng: int = 0
     ) -> FittedKernelRidge:
         """Fit inputs (n, p) to outputs (n, d)."""
         if self.n_components is not None:

@@ -11,7 +11,7 @@ from typing import TypedDict
 import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs
 
-from parasol.checks import check_choice, check_finite, check_positive, check_shape
+from parasol.checks import Progress, check_choice, check_finite, check_positive, check_shape
 from parasol.errors import InputError, ParasolWarning, SolveFailed
 from parasol.pde.esdirk import esdirk4_adaptive
 from parasol.pde.integrators import Rows, Run, State, consistent, worst
@@ -84,7 +84,7 @@ def integrate(
     step: float | None = None,
     tolerance: float | None = None,
     relative: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Trajectory:
     """Solve M2 u'' + M1 u' + K u + N(u, t) = f(t) from u(times[0]) = initial, u' = velocity where there is u''.
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from parasol.checks import Progress
 from parasol.errors import NoCertificate
 from parasol.pde.model import Model
 from parasol.pde.sparse_direct import Factors
@@ -214,7 +215,7 @@ def cover(
     rows: np.ndarray | None = None,
     n_anchors: int = 100,
     target: float = 0.35,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     stop: Callable[[], bool] | None = None,
 ) -> Cover:
     """Choose anchors, and preconditioners among them, until the constant is proven to exceed `target` at every candidate.
