@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from parasol.delivery.page.solves import full_solves
 from parasol.runtime.defects import Defects
 from parasol.runtime.descriptions import ranges
 from parasol.runtime.layout import Layout
-from parasol.runtime.plain import Plain
 from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate
 
@@ -28,7 +28,7 @@ _MOVED = 0.1  # of the size of the domain, by which the picture is moved at most
 _DIVERGING = 0.4  # how evenly values must lie about zero, as in other pictures
 
 
-def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> Plain:
+def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> dict[str, Any]:
     """The model for numbers.js and view.js, with full solves to compare with; its arrays go into the pack."""
     layout, scalars = surrogate.layout, surrogate.parameters.answered.scalars
     modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
@@ -40,7 +40,7 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> Plain:
     functions = page_functions(surrogate, samples)
     coefficients = surrogate.coefficients(_seen(surrogate, functions))
     lifted = (coefficients[:_N_LIFTED] @ modes.T).reshape(-1, layout.n_times, len(layout.names), n_nodes)
-    data: Plain = {
+    data: dict[str, Any] = {
         "parameters": ranges(scalars),
         "functions": _listed(functions, len(scalars), pack),
         "n_mu": surrogate.n_parameters,
@@ -61,7 +61,10 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> Plain:
     }
     data["quantities"] = _quantities(surrogate, pack)
     other = surrogate.scalars
-    data["scalars"] = other and {"map": map_program(other.operations, pack), "quantities": _quantities(other, pack)}
+    data["scalars"] = other and {
+        "map": map_program(other.operations, pack),
+        "quantities": _quantities(other, pack),
+    }
     # the solver's own error: a program of its logarithm, by the coefficients, or one number for the whole box
     own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
     data["discretisation"] = {"map": None, "defects": None, "constant": None if known is None else float(known)}
@@ -77,7 +80,7 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> Plain:
     return data
 
 
-def vectors(layout: Layout, fields: np.ndarray) -> list[Plain]:
+def vectors(layout: Layout, fields: np.ndarray) -> list[dict[str, Any]]:
     """Vectors of as many components as there are dimensions, and by how many times the picture is moved by each.
 
     Where nobody declared vectors, as many unknowns as there are dimensions may be one; the page offers it, no more.
@@ -96,7 +99,7 @@ def vectors(layout: Layout, fields: np.ndarray) -> list[Plain]:
     return out
 
 
-def _quantities(surrogate: Surrogate, pack: Pack) -> Plain | None:
+def _quantities(surrogate: Surrogate, pack: Pack) -> dict[str, Any] | None:
     """Quantities as functionals of the coefficients; `factors` are those of calibrated bounds, one each."""
     wanted, parts = surrogate.quantities, surrogate.parts
     return wanted and {
