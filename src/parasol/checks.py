@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -11,6 +11,8 @@ import numpy as np
 from parasol.errors import InputError, did_you_mean
 from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning
+
+Progress = Callable[[float], Any] | None  # told the fraction that is done
 
 
 def unmasked(given: Any) -> Any:

@@ -97,3 +97,5 @@ def test_a_parameter_given_by_name_is_told_from_options_of_time():
         model.solve(a=1.5)
     with pytest.raises(InputError, match="times is for problems in time"):
         model.solve([1.5], times=[0, 1])
+    with pytest.raises(InputError, match=r"step=0.1 is for problems in time"):
+        ps.discretize(problem, ps.scatter(SQUARE, n_nodes=100), step=0.1)

@@ -255,6 +255,15 @@ def test_too_few_snapshots_of_a_quick_decay_get_another_word():
     quiet(known(200, 20, decay=10**-0.6, n_known=20)[0], tolerance=1e-9)  # all the directions there are
 
 
+def test_few_modes_say_nothing_of_decay():
+    rows = np.random.default_rng(0).standard_normal((200, 5))
+    quiet(rows[:, :1], tolerance=1e-3)  # one value has one mode
+    quiet(rows, tolerance=1e-3)
+    with pytest.warns(ParasolWarning, match=r"needs 5 modes of 5 snapshots: so few snapshots may not") as said:
+        pod(rows.T, tolerance=1e-3)
+    assert "too slowly" not in str(said[0].message)
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [

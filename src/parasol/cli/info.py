@@ -6,11 +6,7 @@ from parasol.cli.options import JsonFile, Model, Quiet
 from parasol.cli.terminal import check_json, tell
 
 
-def info(
-    model: Model,
-    json_file: JsonFile = None,
-    quiet: Quiet = False,
-) -> None:
+def info(model: Model, json_file: JsonFile = None, quiet: Quiet = False) -> None:
     """Tell what is in MODEL: equation, ranges, sizes, errors, what its bounds mean, how it was made.
 
     [dim]parasol info model.parasol[/dim]

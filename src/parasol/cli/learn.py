@@ -12,13 +12,7 @@ from parasol.cli.options import Jobs, JsonFile, OptionalProblem, Quiet
 from parasol.cli.progress import stages
 from parasol.cli.reading import Option
 from parasol.cli.start import Terminated
-from parasol.cli.terminal import (
-    check_json,
-    check_place,
-    one_line_warnings,
-    tell,
-    write_safely,
-)
+from parasol.cli.terminal import check_json, check_place, one_line_warnings, tell, write_safely
 
 _ELSEWHERE, _NOT_MET = 1, 3  # exit statuses
 
@@ -32,16 +26,14 @@ Total = Annotated[
 Solves = Annotated[int | None, Option(min=8, metavar="N", help="At most so many full solves.")]
 Seconds = Annotated[float | None, Option(metavar="S", help="At most so many seconds.")]
 NodeCount = Annotated[
-    int | None,
-    Option(min=1, python="n_nodes", metavar="N", help="Number of nodes; if not given, as many as it takes."),
+    int | None, Option(min=1, python="n_nodes", metavar="N", help="Number of nodes; if not given, as many as it takes.")
 ]
 Recipe = Annotated[
     str | None,
     Option(metavar="NAME", help="The map, one of those above; if not given, the cheapest that is good enough."),
 ]
 Store = Annotated[
-    str | None,
-    Option(metavar="DIR", help="Keep full solves there: a run that was stopped goes on, others reuse them."),
+    str | None, Option(metavar="DIR", help="Keep full solves there: a run that was stopped goes on, others reuse them.")
 ]
 Data = Annotated[
     str | None,
@@ -60,8 +52,7 @@ Proof = Annotated[
     Option("--proof", help="Compute constants that prove the bound of a linear steady problem where they can; slower."),
 ]
 DryRun = Annotated[
-    bool,
-    Option("--dry-run", help="Tell the plan and its cost: nodes, solves, seconds, memory, disk. Learn nothing."),
+    bool, Option("--dry-run", help="Tell the plan and its cost: nodes, solves, seconds, memory, disk. Learn nothing.")
 ]
 Cluster = Annotated[
     str | None,

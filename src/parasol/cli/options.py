@@ -20,9 +20,7 @@ OptionalProblem = Annotated[str | None, _PROBLEM]
 Values = Annotated[
     list[str] | None,
     Argument(
-        metavar="NAME=VALUE",
-        help="Parameters: all of them, or none for the middle of every range.",
-        show_default=False,
+        metavar="NAME=VALUE", help="Parameters: all of them, or none for the middle of every range.", show_default=False
     ),
 ]
 Jobs = Annotated[int | None, Option(min=1, metavar="N", help="Processes for the full solves.")]

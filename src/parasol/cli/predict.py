@@ -10,6 +10,7 @@ from parasol.cli.options import JsonFile, Model, Quiet, Values, numbers, texts
 from parasol.cli.progress import stages
 from parasol.cli.reading import Option
 from parasol.cli.terminal import one_line_warnings, tell
+from parasol.runtime.plain import Plain
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     import numpy as np
@@ -100,7 +101,7 @@ def predict(
 
 def _streamed(
     surrogate: Surrogate, asked: np.ndarray, targets: Outputs, extrapolate: bool, stage: Callable[[str], Any]
-) -> tuple[dict[str, Any], dict[str, str]]:
+) -> tuple[Plain, dict[str, str]]:
     """Answers to more parameters than should be in memory at once, written while they are computed."""
     from parasol.cache.disk import replacing
     from parasol.delivery.streaming import write_answers

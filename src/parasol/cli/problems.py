@@ -6,10 +6,7 @@ from parasol.cli.options import JsonFile, Quiet
 from parasol.cli.terminal import check_json, tell
 
 
-def problems(
-    json_file: JsonFile = None,
-    quiet: Quiet = False,
-) -> None:
+def problems(json_file: JsonFile = None, quiet: Quiet = False) -> None:
     """List the catalogue: equations, domains, parameters.
 
     [dim]parasol problems[/dim]

@@ -25,8 +25,7 @@ def serve(
         list[str] | None, Option(metavar="ORIGIN", help="Whose pages may ask, * for all; may be repeated.")
     ] = None,
     token: Annotated[
-        str | None,
-        Option(envvar="PARASOL_TOKEN", metavar="TEXT", help="What all requests but /health must bring."),
+        str | None, Option(envvar="PARASOL_TOKEN", metavar="TEXT", help="What all requests but /health must bring.")
     ] = None,
     max_body: Annotated[int, Option(min=1, metavar="MIB", help="Largest request.")] = 8,
     max_response: Annotated[int, Option(min=1, metavar="MIB", help="Largest answer.")] = 64,

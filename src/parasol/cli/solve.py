@@ -53,8 +53,7 @@ Preset = Annotated[
 ]
 Neumann = Annotated[Literal["ghosts", "one-sided"] | None, Option(help="How conditions on the slope are met.")]
 Times = Annotated[
-    str | None,
-    Option(metavar="START:STOP:COUNT", help="Times to store instead of the problem's own, like 0:10:101."),
+    str | None, Option(metavar="START:STOP:COUNT", help="Times to store instead of the problem's own, like 0:10:101.")
 ]
 Step = Annotated[float | None, Option(metavar="H", help="Constant steps in time of this size.")]
 Tolerance = Annotated[
@@ -68,8 +67,7 @@ Extrapolate = Annotated[
     bool, Option("--extrapolate", help="Solve outside of the ranges that the problem declares, too.")
 ]
 Seed = Annotated[
-    int,
-    Option(min=0, python="rng", metavar="S", help="For the nodes, and for parameters that are random functions."),
+    int, Option(min=0, python="rng", metavar="S", help="For the nodes, and for parameters that are random functions.")
 ]
 
 

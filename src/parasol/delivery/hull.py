@@ -9,9 +9,8 @@ from parasol.runtime.outline import Outline, height
 from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.outline import OutlinedDomain
 
-_N_NEAR = (
-    6  # interior nodes that tell a boundary node where the inside is, boundary nodes that say how high a point lies
-)
+# interior nodes that tell a boundary node where the inside is, boundary nodes that say how high a point lies
+_N_NEAR = 6
 _N_PLANE = 10  # boundary nodes through which a plane is laid
 _BULGE = 0.1  # of the spacing: how far the region may lie above the planes, where these cut off an edge
 _N_RIM = 4000  # points along a plane boundary, to find the nearest

@@ -10,6 +10,7 @@ import numpy as np
 from parasol.cache.disk import missing
 from parasol.checks import check_finite
 from parasol.errors import FileError, InputError
+from parasol.fitting.tables import number_of
 from parasol.fitting.tables import read_table as read_columns
 from parasol.runtime.surrogate import Surrogate
 
@@ -72,7 +73,7 @@ def _read_csv(path: Path, names: Sequence[str], width: int) -> np.ndarray:
     if not lines:
         raise FileError(f"{str(path)!r} is empty. Give one row of numbers for each.")
     first = [word.strip() for word in lines[0].split(",")]
-    if all(_is_number(word) for word in first):
+    if None not in map(number_of, first):
         return np.loadtxt(lines, delimiter=",", ndmin=2)
     missing = [name for name in names if name not in first]
     if missing or len(names) != width:
@@ -82,11 +83,3 @@ def _read_csv(path: Path, names: Sequence[str], width: int) -> np.ndarray:
         raise FileError(f"{str(path)!r} has names but no rows. Give one row of numbers for each.")
     columns = read_columns(path)
     return np.column_stack([columns[name].astype(float) for name in names])
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

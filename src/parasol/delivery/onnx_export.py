@@ -16,6 +16,7 @@ from parasol.delivery.onnx_graph import Graph, emit, require_onnx
 from parasol.errors import InputError
 from parasol.runtime.descriptions import ranges
 from parasol.runtime.operations import Affine
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import Program
 from parasol.runtime.surrogate import Surrogate
 
@@ -40,7 +41,7 @@ class Export:
     difference: float
     checked_with: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Plain:
         """The report as plain values."""
         return asdict(self) | {"path": str(self.path)}
 
@@ -110,7 +111,7 @@ def model_bytes(onnx: Any, surrogate: Surrogate, dtype: str, map_dtype: str) -> 
 def metadata(surrogate: Surrogate) -> dict[str, str]:
     """What the numbers mean: one JSON text for each name."""
     layout, space = surrogate.layout, surrogate.parameters.answered
-    out: dict[str, Any] = {
+    out: Plain = {
         "parasol": __version__,
         "parameters": ranges(space.scalars),
         "functions": [{"name": f.name, "on": f.on} for f in space.functions],

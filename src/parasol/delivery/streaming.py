@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import check_count, check_progress
+from parasol.checks import Progress, check_count, check_progress
 from parasol.errors import WriteFailed
 from parasol.runtime.basis import slices
+from parasol.runtime.plain import Plain
 from parasol.runtime.surrogate import Surrogate
 
 _BLOCK = 2**20  # numbers of a block, 8 MB: large for the disk, small beside the memory
@@ -38,7 +38,7 @@ class Written:
     n_bytes: int
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Plain:
         """As plain values."""
         rate = self.n_bytes / max(self.seconds, 1e-9)
         whole = {"n_samples": self.n_samples, "n_values": self.n_values, "extrapolated": self.n_extrapolated}
@@ -68,7 +68,7 @@ def write_answers(
     dtype: type = np.float64,
     extrapolate: bool = False,
     jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Written:
     """Write the answers to parameters (n_samples, n_parameters) to a `.npy` file (n_samples, n_values), block by block.
 
@@ -115,7 +115,7 @@ def write_rows(
     shape: tuple[int, int],
     kind: np.dtype,
     n_threads: int,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> int:
     """Write a `.npy` of this shape from blocks of rows, each computed and written by one of the threads; its size in bytes."""
     n, n_values = shape

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from parasol.checks import Progress
 from parasol.fitting.calibration import difficulty_of
 from parasol.fitting.choosing import BETTER, Choice, choose
 from parasol.reduction.pod import pod
@@ -16,6 +16,7 @@ from parasol.runtime.features import Features, features_of
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import Affine, Log, Scale, Sum
 from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import Program, StoredMap, map_name, program_of
 from parasol.runtime.surrogate import Surrogate
 
@@ -30,7 +31,7 @@ def fit_fields(
     *,
     tolerance: float,
     rng: int = 0,
-    progress: Callable[[float], Any] | None = None,
+    progress: Progress = None,
 ) -> Surrogate:
     """A surrogate of fields, `labels` (n_values,), by the best maps: of one `basis`, or of one for each field to the tolerance.
 
@@ -66,7 +67,7 @@ def fit_fields(
     return replace(own[0], **changed, facts=facts, difficulty=expected)
 
 
-def _summary(parts: list[Choice]) -> dict[str, Any]:
+def _summary(parts: list[Choice]) -> Plain:
     """The maps that were chosen, and each choice in the order of the fields."""
     maps = [part.facts["map"] for part in parts]
     return {"map": ", ".join(dict.fromkeys(maps)), "fields": [part.facts for part in parts]}

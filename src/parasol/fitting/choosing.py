@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from parasol.checks import Progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.calibration import difficulty_of
 from parasol.fitting.fit import Labels, surrogate_of
@@ -24,6 +25,7 @@ from parasol.fitting.training import NetworkRecipe
 from parasol.runtime.basis import Basis
 from parasol.runtime.features import Features, features_of
 from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import StoredMap
 from parasol.runtime.surrogate import Surrogate
 
@@ -130,7 +132,7 @@ def fit_rows(
     *,
     tolerance: float | None = None,
     rng: int = 0,
-    progress: Callable[[float], Any] | None = None,
+    progress: Progress = None,
 ) -> Surrogate:
     """A surrogate of data by a recipe, or with "best" by the map that errs least where a fifth of the groups is left out.
 
@@ -159,7 +161,7 @@ class Choice:
     rows: Rows
     features: Features
     best: Tried
-    facts: dict[str, Any]
+    facts: Plain
 
     @property
     def errors(self) -> np.ndarray:
@@ -198,7 +200,7 @@ def choose(
     *,
     tolerance: float | None = None,
     rng: int = 0,
-    progress: Callable[[float], Any] | None = None,
+    progress: Progress = None,
 ) -> Choice:
     """The choice that `fit_rows` makes with "best"."""
     coefficients = basis.project(solutions)
@@ -262,7 +264,7 @@ def _needed(
     return features
 
 
-def choice_words(choice: dict[str, Any], names: tuple[str, ...] = ()) -> str:
+def choice_words(choice: Plain, names: tuple[str, ...] = ()) -> str:
     """The choice of a map as a sentence of the report; of several fields with a map each, by their `names`."""
     if "fields" in choice:
         said = [f"{name} {_scores(part)}" for name, part in zip(names, choice["fields"], strict=False)]
@@ -270,7 +272,7 @@ def choice_words(choice: dict[str, Any], names: tuple[str, ...] = ()) -> str:
     return f"the map was chosen by its errors on samples left out: {_scores(choice)}."
 
 
-def _scores(choice: dict[str, Any]) -> str:
+def _scores(choice: Plain) -> str:
     errors = dict(choice["errors"])
     parts = [f"{choice['map']} ({errors.pop(choice['map']):.1e})"]
     parts += [f"{name} ({error:.1e})" for name, error in errors.items()]
@@ -304,7 +306,7 @@ class _Trials:
 
     tolerance: float | None
     rng: int
-    progress: Callable[[float], Any] | None
+    progress: Progress
 
     def of(
         self, candidates: list[Candidate], rows: Rows, outcome: _Outcome | None = None, *, part: tuple[float, float]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.recfunctions import unstructured_to_structured
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_finite, check_progress, check_shape, unmasked
+from parasol.checks import Progress, check_finite, check_progress, check_shape, unmasked
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.by_field import fit_fields
 from parasol.fitting.calibration import following, with_parts
@@ -56,7 +56,7 @@ def fit_snapshots(
     n_modes: int | None = None,
     level: float | None = 0.95,
     rng: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     **about: Unpack[AboutData],
 ) -> Surrogate:
     """A surrogate of other people's data: solutions (n_samples, n_values) at parameters (n_samples, n_parameters).
@@ -169,7 +169,7 @@ def fit_results(
     ranges: Mapping[str, tuple] | None = None,
     level: float | None = 0.95,
     rng: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Surrogate:
     """A surrogate of results, as `fit_snapshots` makes it of arrays; it knows where and when their values are.
 

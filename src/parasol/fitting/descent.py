@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parasol import devices
+from parasol.checks import Progress
 from parasol.devices import computing as computing
 from parasol.errors import NotInstalled, ParasolWarning
 
@@ -39,7 +40,7 @@ class Watch:
     """What happened so far: the best weights by validation, the history, and whether to go on."""
 
     patience: int | None = None  # epochs without a better validation error
-    progress: Callable[[float], Any] | None = None
+    progress: Progress = None
     total: int = 1  # epochs of all stages
     history: list[dict[str, float]] = field(default_factory=list)
     best: Any = None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.fitting.maps import Recipe, check_data, fit_map
+from parasol.checks import Progress
+from parasol.fitting.maps import Pair, Recipe, check_data, fit_map
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program, StoredMap
 
@@ -34,13 +33,7 @@ class FewDirections:
     most: int = 40
 
     def fit(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        *,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-        progress: Callable[[float], Any] | None = None,
-        rng: int = 0,
+        self, x: ArrayLike, y: ArrayLike, *, validation: Pair = None, progress: Progress = None, rng: int = 0
     ) -> StoredMap:
         """Fit inputs (n, p) to outputs (n, d)."""
         x, y, validation = check_data(x, y, validation)

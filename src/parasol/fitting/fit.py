@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from parasol import __version__
-from parasol.checks import check_count, check_progress, check_shape
+from parasol.checks import Progress, check_count, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.calibration import quantity_weights, with_parts
 from parasol.fitting.groups import drawn_at_random, group_labels
@@ -55,7 +55,7 @@ def fit(
     calibration: Snapshots | None = None,
     level: float = 0.95,
     rng: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Surrogate:
     """Fit a map from parameters to coefficients of a basis, and make a surrogate of it.
 
@@ -132,7 +132,7 @@ def fit_labels(
     model: Model | None = None,
     origin: str = "full solves",
     rng: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Surrogate:
     """A surrogate from coefficients (n_samples, n_modes) at parameters (n_samples, n_parameters) that somebody computed."""
     check_progress(progress)
@@ -236,8 +236,9 @@ def accuracy(
     if isinstance(truth, Results):
         results = truth.of_parameters(replace(surrogate.parameters, solved=()))
         values, units = _compared(surrogate, results)
-        options: dict[str, Any] = {"fields": units if fields is None else fields, "weights": weights}
-        own, further = accuracy(surrogate, as_snapshots(results.mus, values), **options), surrogate.scalars
+        fields = units if fields is None else fields
+        own = accuracy(surrogate, as_snapshots(results.mus, values), fields=fields, weights=weights)
+        further = surrogate.scalars
         if further is None or not any(name in results.scalars for name in further.layout.names):
             return own
         more = accuracy(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
-from parasol.checks import check_choice, check_count
+from parasol.checks import Progress, check_choice, check_count
 from parasol.errors import InputError, TooFewSamples
-from parasol.fitting.maps import check_data
+from parasol.fitting.maps import Pair, check_data
 from parasol.fitting.polynomial import FittedPolynomial, Polynomial, terms
 from parasol.runtime.expansions import KERNELS, Radial, RadialKernel, distances
 from parasol.runtime.operations import Affine, Sum
@@ -100,13 +98,7 @@ class GaussianProcess:
     n_iterations: int = 60
 
     def fit(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        *,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-        progress: Callable[[float], Any] | None = None,
-        rng: int = 0,
+        self, x: ArrayLike, y: ArrayLike, *, validation: Pair = None, progress: Progress = None, rng: int = 0
     ) -> FittedProcess:
         """Fit inputs (n, p) to outputs (n, d)."""
         check_choice(self.kernel, tuple(KERNELS), "kernel")

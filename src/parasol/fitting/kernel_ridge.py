@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from parasol.checks import check_count, check_positive
+from parasol.checks import Progress, check_count, check_positive
 from parasol.errors import InputError
-from parasol.fitting.maps import check_data
+from parasol.fitting.maps import Pair, check_data
 from parasol.runtime.expansions import KERNELS, Radial, distances
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program, ProgramMap
 
 _KERNEL = "gaussian"
-_ENOUGH = (
-    1000  # samples that settle components, length and ridge (400 ask for half as many components); the weights use all
-)
+# samples that settle components, length and ridge (400 ask for half as many components); the weights use all
+_ENOUGH = 1000
 _OUTPUTS = 100  # directions of the outputs that do: what is beyond can hardly be predicted, and takes most of the time
 _FEWEST = 8  # components to begin with
 _LENGTHS = (0.5, 2.0, 4.0)  # over the root of the median squared distance of samples; 1 is tried first
@@ -80,13 +77,7 @@ class KernelRidge:
     ridge: float | None = None
 
     def fit(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        *,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-        progress: Callable[[float], Any] | None = None,
-        rng: int = 0,
+        self, x: ArrayLike, y: ArrayLike, *, validation: Pair = None, progress: Progress = None, rng: int = 0
     ) -> FittedKernelRidge:
         """Fit inputs (n, p) to outputs (n, d)."""
         if self.n_components is not None:

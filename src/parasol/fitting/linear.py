@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from parasol.checks import Progress
 from parasol.errors import InputError
-from parasol.fitting.maps import check_data
+from parasol.fitting.maps import Pair, check_data
 from parasol.fitting.network import Network, NetworkMap
 from parasol.fitting.ridge import RidgePath
 
@@ -43,13 +42,7 @@ class Linear:
     ridge: float | None = None
 
     def fit(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        *,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-        progress: Callable[[float], Any] | None = None,
-        rng: int = 0,
+        self, x: ArrayLike, y: ArrayLike, *, validation: Pair = None, progress: Progress = None, rng: int = 0
     ) -> FittedLinear:
         """Fit inputs (n, p) to outputs (n, d)."""
         if self.ridge is not None and not (np.isfinite(self.ridge) and self.ridge >= 0):

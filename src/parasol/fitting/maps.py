@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 
+Pair = tuple[ArrayLike, ArrayLike] | None  # inputs and outputs to validate with
+
 
 class Recipe(Protocol):
     """A kind of map before it is fitted, whoever wrote it; scikit-learn's regressors are recipes."""
@@ -22,7 +24,7 @@ class Recipe(Protocol):
 
 
 def check_data(
-    x: ArrayLike, y: ArrayLike, validation: tuple[ArrayLike, ArrayLike] | None = None
+    x: ArrayLike, y: ArrayLike, validation: Pair = None
 ) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
     """Inputs (n, p) and outputs (n, d) as finite floats of at least two different samples; validation alike."""
     x = check_finite(check_shape(x, (None, None), "x"), "x")

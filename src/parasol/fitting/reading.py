@@ -15,7 +15,7 @@ import numpy as np
 from parasol.errors import FileError, InputError, NotInstalled
 from parasol.fitting.results import Results
 from parasol.fitting.run_files import of_runs
-from parasol.fitting.tables import Read, chosen, is_names, read_table, table_of
+from parasol.fitting.tables import Columns, Read, chosen, is_names, read_table, table_of
 from parasol.fitting.vtk_files import SUFFIXES, of_meshes
 
 _TABLES = (".csv", ".tsv", ".txt")
@@ -117,7 +117,7 @@ def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
         raise FileError(f"{str(path)!r} cannot be read as {path.suffix.lower()}: {error}.") from None
 
 
-def _run_of(path: Path) -> dict[str, Any]:
+def _run_of(path: Path) -> Columns:
     """What the file of one run holds, by name; the one array of an .npy file is u."""
     if path.suffix.lower() in _TABLES:
         return dict(read_table(path))
@@ -129,8 +129,8 @@ def _run_of(path: Path) -> dict[str, Any]:
         raise FileError(f"{str(path)!r} cannot be read as .npy: {error}.") from None
 
 
-def _of_arrays(arrays: dict[str, np.ndarray], parameters: Any, wanted: Sequence[str] | None, path: Path) -> Read:
-    about: dict[str, Any] = {name: arrays.pop(name) for name in _ABOUT if name in arrays and arrays[name].ndim}
+def _of_arrays(arrays: Columns, parameters: Any, wanted: Sequence[str] | None, path: Path) -> Read:
+    about: Columns = {name: arrays.pop(name) for name in _ABOUT if name in arrays and arrays[name].ndim}
     mus = arrays.pop("mus", None)
     if is_names(parameters) and mus is not None:
         if np.shape(mus)[1:] != (len(parameters),):

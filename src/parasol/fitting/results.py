@@ -23,6 +23,7 @@ from parasol.checks import (
     unmasked,
 )
 from parasol.errors import InputError
+from parasol.fitting.tables import number_of
 from parasol.runtime.above import borrowed
 from parasol.runtime.layout import AXES, Layout
 from parasol.runtime.parameters import ParameterSpace, named_columns
@@ -313,7 +314,7 @@ class Results:
 
 def _check_text(name: str, column: np.ndarray) -> None:
     """Refuse text that was meant to be numbers: some cells of a column, or all of them with a decimal comma."""
-    numbers = np.array([_is_number(cell) for cell in column])
+    numbers = np.array([number_of(cell) is not None for cell in column])
     if 2 * np.count_nonzero(numbers) >= len(column) and not numbers.all():
         i = int(np.argmin(numbers))
         raise InputError(
@@ -321,19 +322,11 @@ def _check_text(name: str, column: np.ndarray) -> None:
             'numbers. Write a number without a unit, or leave the cell empty and pass missing="drop".'
         )
     commas = [cell for cell in column.tolist() if "," in cell]
-    if commas and all(_is_number(cell.replace(",", ".", 1)) for cell in column.tolist()):
+    if commas and all(number_of(cell.replace(",", ".", 1)) is not None for cell in column.tolist()):
         raise InputError(
             f"the column {name!r} of the parameters has decimal commas, such as {commas[0]!r}. Write points, or pass a data "
             'frame: pandas.read_csv(file, sep=";", decimal=",").'
         )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _text_column(name: str, labels: tuple[str, ...]) -> str:

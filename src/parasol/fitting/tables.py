@@ -6,13 +6,15 @@ import csv
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from parasol.errors import FileError, InputError
 
-Read = tuple[Any, dict[str, Any], dict[str, Any]]  # parameters, fields, and what else `Results` takes
+Field = TypeVar("Field")
+Columns = dict[str, np.ndarray]
+Read = tuple[Any, Columns, dict[str, Any]]  # parameters, fields, and what else `Results` takes
 
 
 def read_table(path: Path) -> dict[str, np.ndarray]:
@@ -24,7 +26,7 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
     if len(rows) < 2:
         raise FileError(f"{str(path)!r} has no rows. It needs a line of names, and a line for each run.")
     names, rows = rows[0], rows[1:]
-    if all(_number(name) is not None for name in names):
+    if all(number_of(name) is not None for name in names):
         raise FileError(f"{str(path)!r} starts with numbers. Its first line must name the columns, such as a,k,drag.")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -34,10 +36,10 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
             raise FileError(f"row {i + 1} of {str(path)!r} has {len(row)} cells, its first line names {len(names)}.")
     out = {}
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
-        numbers = [_number(cell) if cell else float("nan") for cell in column]
+        numbers = [number_of(cell) if cell else float("nan") for cell in column]
         commas = [cell for cell, number in zip(column, numbers, strict=True) if number is None and "," in cell]
         if commas and all(
-            number is not None or _number(cell.replace(",", ".")) is not None
+            number is not None or number_of(cell.replace(",", ".")) is not None
             for cell, number in zip(column, numbers, strict=True)
         ):
             raise FileError(
@@ -48,7 +50,8 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
     return out
 
 
-def _number(cell: str) -> float | None:
+def number_of(cell: str) -> float | None:
+    """The number that a text is; None where it is none."""
     try:
         return float(cell)
     except ValueError:
@@ -81,7 +84,7 @@ def is_names(parameters: Any) -> bool:
     return isinstance(parameters, list | tuple) and all(isinstance(name, str) for name in parameters)
 
 
-def chosen(fields: Mapping[str, Any], wanted: Sequence[str] | None) -> dict[str, Any]:
+def chosen(fields: Mapping[str, Field], wanted: Sequence[str] | None) -> dict[str, Field]:
     """The fields that are wanted, by name; all where nothing is said."""
     if wanted is None:
         return dict(fields)

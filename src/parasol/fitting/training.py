@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_choice, check_count, check_positive
+from parasol.checks import Progress, check_choice, check_count, check_positive
 from parasol.errors import InputError
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.last_layer import solve_last_layer
-from parasol.fitting.maps import check_data
+from parasol.fitting.maps import Pair, check_data
 from parasol.fitting.network import ACTIVATIONS, Network, NetworkMap
 from parasol.fitting.scaling import Scaling, mean_relative_error
 
@@ -153,13 +151,7 @@ class NetworkRecipe:
         return replace(cls.best(widths=widths, iterations=iterations, dtype=dtype), patience=None)
 
     def fit(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        *,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-        progress: Callable[[float], Any] | None = None,
-        rng: int = 0,
+        self, x: ArrayLike, y: ArrayLike, *, validation: Pair = None, progress: Progress = None, rng: int = 0
     ) -> TrainedNetwork:
         """Train on inputs (n, p) and outputs (n, d); `validation` = (x, y), `progress` is called with the fraction done."""
         start = time.perf_counter()

@@ -30,10 +30,8 @@ _MODES = 0.01  # part of the tolerance left by the modes of all solves together
 _SOLVED = 1e-6  # relative: a solution's own residual is below, or the residual is not that of the solver
 _LINEAR = 1e-9  # relative: second difference in u
 _LEAST = 1e-13  # of the largest singular value: components of the small systems below are rounding
-_HELD_OUT, _FEW = (
-    12,
-    4,
-)  # parameters at which interpolated small systems are tested: new ones, and ones like those before
+# parameters at which interpolated small systems are tested: new ones, and ones like those before
+_HELD_OUT, _FEW = 12, 4
 _EXACT = 1e-10  # relative distance from which on no other map is tried
 _MOST_EVALUATED = 300  # parameters at which residuals are evaluated
 _AS_GOOD = 0.1  # of the tolerance: by which interpolation may change a reduced solution
@@ -93,11 +91,7 @@ def offers_residual(solver: Any) -> bool:
 
 
 def reduce_by_residual(
-    solver: Solver,
-    train: Snapshots,
-    tolerance: float,
-    before: ResidualReducedModel | None = None,
-    watch: Watch = None,
+    solver: Solver, train: Snapshots, tolerance: float, before: ResidualReducedModel | None = None, watch: Watch = None
 ) -> ResidualReducedModel:
     """The reduced model on the modes of some solves; `NoCertificate` says why there is none.
 

@@ -29,11 +29,8 @@ from parasol.runtime.products import Weights, first_part, repeated
 _STEPS = 0.1  # part of the tolerance by which the steps of a grid may differ from those of a finer one
 _PER_INTERVAL, _HALVINGS = (1, 2, 4, 8, 16), 3
 _MOST_UNKNOWNS = 400_000  # of all blocks: the duals of one parameter then take 100 MB
-_REDUCED, _SPACE, _MODES = (
-    0.1,
-    0.02,
-    0.07,
-)  # parts of the tolerance: of reduced steps, modes in space, modes of trajectories
+# parts of the tolerance: of reduced steps, modes in space, modes of trajectories
+_REDUCED, _SPACE, _MODES = 0.1, 0.02, 0.07
 _ENOUGH = 0.8  # of the tolerance, for the bound of the reduced model: the map adds to it
 _TIGHTER, _TRIES = 0.4, 3
 _N_WATCHED, _N_LABELS = 250, 600

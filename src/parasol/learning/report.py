@@ -9,6 +9,7 @@ import numpy as np
 
 from parasol.errors import InputError
 from parasol.fitting.fit import Accuracy
+from parasol.runtime.plain import Plain
 from parasol.runtime.provenance import Measured
 from parasol.runtime.surrogate import Surrogate
 
@@ -118,7 +119,7 @@ class LearnReport:
     device: str | None = None  # "gpu" where full solves were made on one
     norm: str = ""  # that errors, bounds and estimates are relative in, in words
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Plain:
         """Plain data; what was not measured is left out. The measured errors have a place of their own in a file."""
         out = {
             f.name: getattr(self, f.name)

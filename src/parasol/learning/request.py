@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parasol.cache.disk import claim
-from parasol.checks import check_count, check_positive, check_progress
+from parasol.checks import Progress, check_count, check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.learning.nodes import Discretised, choose_nodes, estimated
 from parasol.learning.solves import Limits, Stage
@@ -56,7 +55,7 @@ class Request:
     def stage(self) -> Stage:
         """What is called with the name of each stage."""
 
-        def enter(text: str) -> Callable[[float], None] | None:
+        def enter(text: str) -> Progress:
             self.limits.enter(text)
             return None if self.progress is None else self.progress(text)
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -42,6 +41,7 @@ from parasol.reduction.snapshots import NothingSolved
 from parasol.reduction.solvers import Solvable
 from parasol.runtime.above import borrowed
 from parasol.runtime.parameters import Ranges, parameter_space
+from parasol.runtime.plain import Plain
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
 
@@ -89,7 +89,7 @@ class Plan:
         low, high = self.n_solves
         return 8.0 * self.n_values * (0.5 * low if self.tried else 3) + 5e3, 8.0 * self.n_values * (high + 4) + 5e5
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Plain:
         """The plan as plain data."""
         chosen = self.discretised
         return {

@@ -16,7 +16,7 @@ import numpy as np
 
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
-from parasol.checks import check_count, check_positive
+from parasol.checks import Progress, check_count, check_positive
 from parasol.errors import Exhausted, FileError, InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
@@ -125,7 +125,7 @@ class SolveCache:
             self.folder = Path(store).expanduser().absolute() / f"solves-{self.parts.fingerprint[:16]}"
             self._open(self.folder)
 
-    def stage(self, text: str) -> Callable[[float], None] | None:
+    def stage(self, text: str) -> Progress:
         """Begin a stage, and tell how many full solves there are if it does not say so itself."""
         if self._asked and "full" not in text:
             text += f"{',' if ':' in text else ':'} {self.n_solves} full solves so far"
@@ -237,7 +237,7 @@ class SolveCache:
         keys = [mu.tobytes() for mu in np.ascontiguousarray(mus, dtype=float)]
         return sum(key in self._known and self._known[key].values is None for key in keys)
 
-    def watched(self, progress: Callable[[float], None] | None) -> Callable[[float], None] | None:
+    def watched(self, progress: Progress) -> Progress:
         """A progress that ends the work when the seconds are used up; the same one where they are not limited."""
         if self.limits.seconds is None:
             return progress
@@ -271,7 +271,7 @@ class SolveCache:
         solved = self.solve(mu[None])
         return model.layout.unknowns(solved.solutions[0], solved.hidden[0])
 
-    def _solve(self, mus: np.ndarray, progress: Callable[[float], None] | None) -> None:
+    def _solve(self, mus: np.ndarray, progress: Progress) -> None:
         path = None
         if self.folder is not None:
             path = self.folder / f"batch-{len(self._known):06d}-{content_hash(mus)[:12]}"
@@ -332,7 +332,7 @@ def _read(manifests: list[Path]) -> dict[bytes, Solved]:
     return solves
 
 
-def _scaled(progress: Callable[[float], None] | None, start: float, part: float) -> Callable[[float], None] | None:
+def _scaled(progress: Progress, start: float, part: float) -> Progress:
     """The progress of a part of the work, as that of the whole."""
     return None if progress is None else lambda fraction: progress(start + part * fraction)
 

@@ -17,6 +17,7 @@ from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places, singular_exponents, singular_reasons
 from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
 from parasol.pde.sparse_direct import chosen_solver
+from parasol.runtime.plain import Plain
 from parasol.space.elements import DEFAULT_DEGREE, DEGREES, Elements, check_elements, make_elements
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import StencilReport
@@ -145,14 +146,14 @@ def of_degree(model: Model, degree: int) -> Model | None:
     return _model(model.problem, other, solver=model.solver, step=model.step, integrator=model.integrator)
 
 
-def mesh_facts(elements: Elements) -> dict[str, Any]:
+def mesh_facts(elements: Elements) -> Plain:
     """What it takes, besides the nodes, to make the same elements again: numbers and lists."""
     mesh = elements.mesh
     lists = {name: getattr(mesh, name).tolist() for name in _HELD}
     return {"degree": elements.degree, "corners": elements.corners.tolist(), **lists}
 
 
-def by_elements_again(problem: Problem, points: np.ndarray, held: dict[str, Any], *, step, integrator) -> Model:
+def by_elements_again(problem: Problem, points: np.ndarray, held: Plain, *, step, integrator) -> Model:
     """The model of the elements that `mesh_facts` describes, with the nodes (n_nodes, dimension)."""
     try:
         width = problem.domain.dimension

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import sympy
@@ -21,6 +21,7 @@ from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
 from parasol.pde.row_blocks import row_blocks
 from parasol.pde.sparse_direct import BACKENDS, chosen_solver
+from parasol.pde.transient import Stepping, check_stepping
 from parasol.space.by_region import check_regions
 from parasol.space.kernels import Kernel
 from parasol.space.nodes import Nodes
@@ -38,8 +39,7 @@ def discretize(
     neumann: str = "ghosts",
     solver: str = "auto",
     hyperviscosity: float = 0.0,
-    step: float | None = None,
-    integrator: str | None = None,
+    **stepping: Unpack[Stepping],
 ) -> Model:
     """Discretise a problem by RBF-FD stencils on the given nodes (default: those of `nodes_for`), or by elements.
 
@@ -62,16 +62,16 @@ def discretize(
     check_choice(method or "stencils", ("stencils", "elements"), "method")
     check_choice(neumann, ("ghosts", "one-sided"), "neumann")
     check_choice(solver, BACKENDS, "solver")
-    options = {"solver": solver, "step": step, "integrator": integrator}
+    steps = check_stepping(problem.time is not None, **stepping)
     of_stencils = kernel is not None or stencil_size is not None or hyperviscosity
     if method == "elements":
         if of_stencils:
             raise InputError("kernel, stencil_size and hyperviscosity are for stencils. Leave them out with elements.")
-        return discretize_by_elements(problem, nodes, degree, **options)
+        return discretize_by_elements(problem, nodes, degree, solver=solver, **steps)
     if nodes is None:
         nodes = nodes_for(problem, Settings())
         free = method is None and not of_stencils and degree is None
-        model = elements_instead(problem, nodes, **options) if free else None
+        model = elements_instead(problem, nodes, solver=solver, **steps) if free else None
         if model is not None:
             return model
     if nodes.dimension != problem.domain.dimension:
@@ -91,7 +91,7 @@ def discretize(
     for reason in rough_places(problem, nodes):
         warnings.warn(reason, ParasolWarning, stacklevel=2)
     solver = chosen_solver(solver, len(terms.pattern.points), nodes.dimension)
-    return Model(problem, nodes, scheme, report, terms, solver, step, integrator)
+    return Model(problem, nodes, scheme, report, terms, solver, **steps)
 
 
 def discretize_with(problem: Problem, settings: Settings, *, rng: int = 0, **options: Any) -> Model:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parasol.checks import Progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.steady import Solution, relative_error
 from parasol.pde.transient import MOST_GROWTH, integrate
@@ -127,7 +128,7 @@ def evolve(
     step: float | None = None,
     tolerance: float | None = None,
     relative: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Evolution:
     """Integrate a problem in time from its initial state and keep the values at the given times."""
     start = time.perf_counter()

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from parasol.checks import Progress
 from parasol.errors import SolveFailed
 from parasol.pde.sparse_direct import SingularMatrixError
 from parasol.pde.system import System
@@ -157,7 +158,7 @@ class Run:
     scale: np.ndarray  # (n_names + 1,) size of the data of each unknown, and of all of them together
     integrator: str
     advice: str
-    progress: Callable[[float], None] | None = None
+    progress: Progress = None
     n_steps: int = 0
     n_factorizations: int = 0
     rejected: int = 0

@@ -12,7 +12,7 @@ import sympy
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from parasol.checks import check_choice, check_positive
+from parasol.checks import check_choice
 from parasol.errors import InputError
 from parasol.pde.equation import Time
 from parasol.pde.layout import FieldLayout
@@ -23,7 +23,7 @@ from parasol.pde.moments import Moments
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.sparse_direct import BACKENDS, chosen_solver
-from parasol.pde.transient import INTEGRATORS
+from parasol.pde.transient import check_stepping
 from parasol.runtime.layout import AXES
 from parasol.runtime.products import Weights
 from parasol.space.interpolation import weights_in_cells
@@ -165,9 +165,7 @@ class AffineModel(Model):
             )
         inputs, when = given.inputs, read_times(times, bool(given.in_time))
         given.check_thetas(when)
-        for option, value in (("step", step), ("integrator", integrator)):
-            if value is not None and when is None:
-                raise InputError(f"{option}= is for problems in time. Give mass= too, or leave it out.")
+        steps = check_stepping(when is not None, step=step, integrator=integrator)
         own = (names[0],) if places is not None else names
         problem = MatrixProblem(
             parameters=inputs.space,
@@ -191,8 +189,7 @@ class AffineModel(Model):
             "report": None,
             "terms": given.terms(positions, inputs, problem.time),
             "solver": chosen_solver(solver, given.n, None if where is None else where.shape[1]),
-            "step": None if step is None else check_positive(step, "step"),
-            "integrator": None if integrator is None else check_choice(integrator, INTEGRATORS, "integrator"),
+            **steps,
             "elements": None,
             "points": where,
             "cells": cells,

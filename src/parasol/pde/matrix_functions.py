@@ -19,10 +19,8 @@ from parasol.pde.sparse_pattern import Pattern, distances
 from parasol.pde.terms import Terms
 from parasol.runtime.parameters import parameter_space
 
-_N_LOOKED, _MOST_CORNERS = (
-    8,
-    3,
-)  # random parameters whose matrices give the pattern, and parameters with all corners too
+# random parameters whose matrices give the pattern, and parameters with all corners too
+_N_LOOKED, _MOST_CORNERS = 8, 3
 _GIVE = 'parameters={"a": (0.1, 4.0), "k": (1, 10, "log")}'
 
 

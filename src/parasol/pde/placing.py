@@ -39,12 +39,7 @@ def nodes_for(problem: Problem, settings: Settings, *, rng: int = 0) -> Nodes:
         else:
             spacing = feature_spacing(domain)
     return scatter(
-        domain,
-        n_nodes=n_nodes,
-        n_boundary=settings.n_boundary,
-        method=settings.method,
-        spacing=spacing,
-        rng=rng,
+        domain, n_nodes=n_nodes, n_boundary=settings.n_boundary, method=settings.method, spacing=spacing, rng=rng
     )
 
 

@@ -6,11 +6,12 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs
 
-from parasol.checks import check_choice, check_finite, check_positive, check_shape
+from parasol.checks import Progress, check_choice, check_finite, check_positive, check_shape
 from parasol.errors import InputError, ParasolWarning, SolveFailed
 from parasol.pde.esdirk import esdirk4_adaptive
 from parasol.pde.integrators import Rows, Run, State, consistent, worst
@@ -23,6 +24,24 @@ LARGE_VIOLATION = 1e-2
 _DENSE = 500
 _MOST_SAMPLES = 200_000
 MOST_GROWTH = np.log(1e6)
+
+
+class Stepping(TypedDict, total=False):
+    """The step and the integrator of `solve` where it is given no others, of problems in time."""
+
+    step: float | None
+    integrator: str | None
+
+
+def check_stepping(in_time: bool, *, step: float | None = None, integrator: str | None = None) -> Stepping:
+    """Both, None where not given; refused where nothing moves."""
+    for option, value in (("step", step), ("integrator", integrator)):
+        if value is not None and not in_time:
+            raise InputError(f"{option}={value!r} is for problems in time, and this one is steady. Leave it out.")
+    return {
+        "step": None if step is None else check_positive(step, "step"),
+        "integrator": None if integrator is None else check_choice(integrator, INTEGRATORS, "integrator"),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +84,7 @@ def integrate(
     step: float | None = None,
     tolerance: float | None = None,
     relative: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Trajectory:
     """Solve M2 u'' + M1 u' + K u + N(u, t) = f(t) from u(times[0]) = initial, u' = velocity where there is u''.
 

@@ -16,6 +16,7 @@ from parasol.runtime.duals import RandomDuals
 from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.reduced import ReducedModel
 
+_INTERPOLATED = 1e-10  # relative error of coefficients that do not separate
 _CLOSE = 0.03  # at every candidate P_μ A_μ should be as near as this to the identity on the modes
 _MOST_SNAPSHOTS, _MOST_FURTHER = 40, 12  # duals at so many parameters at most; of these where nothing was solved
 _MOST_PRECONDITIONERS = 8
@@ -36,17 +37,13 @@ class ByEstimate:
         *,
         weights: Weights | None = None,
         n_vectors: int = N_VECTORS,
-        tolerance: float = 1e-10,
         rng: int = 0,
         attempt: int = 0,
     ):
-        """`weights` (n_values,) is the inner product; coefficients that do not separate are interpolated to `tolerance`.
-
-        Another `attempt` chooses as the first did, and has sealed vectors of its own.
-        """
+        """`weights` (n_values,) is the inner product; another `attempt` chooses as the first did, and has sealed vectors of its own."""
         check_count(n_vectors, "n_vectors")
         self.model, self.weights, self.n_factorizations = model, weights, 0
-        self.form: AffineForm = affine_form(model, tolerance=tolerance)
+        self.form: AffineForm = affine_form(model, tolerance=_INTERPOLATED)
         self.root = root_of(model, weights)
         seen = self.root if isinstance(weights, MatrixProduct) else root_of(model, weights, ghosts=False)
         generator = np.random.default_rng([rng, 73])
@@ -73,8 +70,7 @@ class ByEstimate:
             self.duals.add_snapshot(mu, factors)
             if lonely:
                 builder = ResidualBuilder(self.form, mu, factors, None, self.root)
-                for known in self.duals.modes.T:
-                    builder.add(known)
+                builder.add(*self.duals.modes.T)
                 self.builders.append(builder)
         self._missed = float(np.max(self.duals.steering().inverses(self._some)[1]))
 

@@ -24,9 +24,8 @@ from parasol.runtime.basis import Basis, slices
 from parasol.runtime.products import Weights, repeated, weighted
 from parasol.runtime.reduced import ReducedModel
 
-_CLOSE = (
-    0.1  # at every candidate P_μ S_μ should be as near as this to the identity on the modes: duals in time are dear
-)
+# at every candidate P_μ S_μ should be as near as this to the identity on the modes: duals in time are dear
+_CLOSE = 0.1
 _MOST_SNAPSHOTS, _MOST_PRECONDITIONERS, _ALIKE = 20, 6, 0.7
 _N_WATCHED = 256
 _BATCH = 64
@@ -88,12 +87,12 @@ class InTimeByEstimate(ByEstimate):
 
     model: SpaceTime  # type: ignore[assignment]
 
-    def __init__(self, system: SpaceTime, *, weights: Weights | None = None, n_vectors: int = N_VECTORS, rng: int = 0):
+    def __init__(self, system: SpaceTime, *, weights: Weights | None = None, rng: int = 0):
         self.model, self.weights, self.n_factorizations = system, weights, 0
         self.constraints = Constraints.of(system.model)
         self.form, self.root = system.form, StoredRoot(system, weights)
         generator = np.random.default_rng([rng, 73])
-        self.duals = DualBuilder(self.form, self.root, self.root.scale, generator, n_vectors)  # type: ignore[arg-type]
+        self.duals = DualBuilder(self.form, self.root, self.root.scale, generator, N_VECTORS)  # type: ignore[arg-type]
         self.builders: list[ResidualBuilder] = []
         self.candidates = candidates_for(system.model)
         self._theta = self.form.operator_theta(self.candidates)

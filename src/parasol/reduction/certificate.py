@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from parasol.checks import Progress
 from parasol.errors import NoCertificate
 from parasol.pde.model import Model
 from parasol.pde.sparse_direct import Factors
@@ -21,9 +22,8 @@ _STEPS = 26  # of the bidiagonalisation; more cost two triangular solves each an
 _RISK = 1e-6  # probability that one norm exceeds its margin, over the random start vector
 ROUNDING = 1e-6  # margin of norms that are exact up to rounding
 _MOST = 24  # preconditioners
-_TOO_SMALL = (
-    0.6  # part of the norm: an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
-)
+# part of the norm: an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
+_TOO_SMALL = 0.6
 _WORTH = 0.05  # a centre closer to zero, relative to the norm, is not worth a second norm
 _PATIENCE, _GAIN = 16, 0.005  # so many anchors have to reach so much more of the candidates
 _REFERENCES, _DIRECTIONS = 3, 4  # parameters, and changes of the matrix at each, that the norm is made for
@@ -215,7 +215,7 @@ def cover(
     rows: np.ndarray | None = None,
     n_anchors: int = 100,
     target: float = 0.35,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     stop: Callable[[], bool] | None = None,
 ) -> Cover:
     """Choose anchors, and preconditioners among them, until the constant is proven to exceed `target` at every candidate.

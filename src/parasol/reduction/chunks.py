@@ -10,13 +10,13 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from parasol.cache import disk
 from parasol.errors import FileError
 from parasol.reduction.zarr_files import chunk_file, decoded, encoded
+from parasol.runtime.plain import Plain
 
 FORMAT = "parasol snapshots"
 RECEIPTS = "receipts"
@@ -112,12 +112,12 @@ def digest(array: np.ndarray) -> str:
     return hashlib.sha256(str(array.shape).encode() + array.tobytes()).hexdigest()
 
 
-def checksum(content: dict[str, Any]) -> str:
+def checksum(content: Plain) -> str:
     """SHA-256 of what a JSON file says."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
+def write_json(path: Path, content: Plain) -> None:
     """Write a file that carries its own checksum; equal contents give equal bytes."""
     content = json.loads(json.dumps(content))
     text = json.dumps({**content, "sha256": checksum(content)}, indent=1, sort_keys=True) + "\n"

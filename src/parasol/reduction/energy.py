@@ -42,8 +42,7 @@ class EnergyPreparation(Preparation):
         out = []
         for mu, root, embedding in zip(self.covered.preconditioners, self.roots, self.embeddings, strict=True):
             builder = ResidualBuilder(self.form, mu, root, None, root, unit=embedding)
-            for mode in modes.T:
-                builder.add(mode)
+            builder.add(*modes.T)
             out.append(builder)
         return out
 

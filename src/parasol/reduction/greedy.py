@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_count, check_positive, check_progress
+from parasol.checks import Progress, check_count, check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.certificate import middle_of
@@ -62,7 +62,7 @@ def greedy(
     n_anchors: int = 100,
     max_solves: int = 200,
     solve: Callable[[np.ndarray], np.ndarray] | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Greedy:
     """Solve where the bound is largest, until it is below `tolerance` at every candidate or there are `n_modes`.
 
@@ -112,7 +112,7 @@ def search(
     most: int,
     least: int = 1,
     solve: Callable[[np.ndarray], np.ndarray] | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     note: Callable[[list[float]], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Greedy:
@@ -198,12 +198,7 @@ def _relative(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarr
     return np.where(settled, 0.0, bounds.relative)  # type: ignore[union-attr]
 
 
-def _watched(
-    reduced: ReducedModel | None,
-    mus: np.ndarray,
-    exhausted: np.ndarray,
-    before: np.ndarray,
-) -> np.ndarray:
+def _watched(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray, before: np.ndarray) -> np.ndarray:
     """As `_relative`, computed where errors were largest `before`, until no other was larger: these may only have fallen."""
     out, left = before.copy(), np.argsort(-before)
     largest = -np.inf

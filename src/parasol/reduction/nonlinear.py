@@ -111,11 +111,7 @@ class NonlinearReducedModel:
         return self.solve(mus, extrapolate=extrapolate).coefficients
 
     def solve(
-        self,
-        mus: ArrayLike | Mapping[str, Any],
-        *,
-        extrapolate: bool = False,
-        watch: Callable[[], None] | None = None,
+        self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False, watch: Callable[[], None] | None = None
     ) -> NonlinearSolutions:
         """Coefficients for (n_samples, n_parameters); a warning says how many did not converge, `converged` which.
 
@@ -323,8 +319,7 @@ class _Offline:
         errors = np.append(self.form.load_errors, np.zeros(len(collateral)))
         form = replace(self.form, loads=np.vstack([self.form.loads, collateral]), load_errors=errors)
         builder = ResidualBuilder(form, self.centre, self.factors, None, self.scale)
-        for mode in self.modes.T:
-            builder.add(mode)
+        builder.add(*self.modes.T)
         residual = builder.residual()
         columns = residual.triangle[:, n_known : residual.n_loads]
         sampled = []

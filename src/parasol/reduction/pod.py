@@ -23,6 +23,7 @@ METHODS = ("svd", "incremental")
 _SHORT = 3000  # values up to which a triangle of that size takes any number of snapshots
 _FINER = 1e-4  # part of the tolerance that may be lost on the way
 _SLOW = 1e-2  # relative error with modes of half the snapshots above which more of them would not help
+_TELLING = 10  # snapshots or values from which the decay of the singular values can be seen
 _TURNED = 1e-6  # angle by which what was lost on the way may turn the modes without a word
 
 
@@ -176,16 +177,16 @@ def _warn(factored: Factored, method: str, tolerance, n_modes, d: int, n: int, n
             (factored.lost_energy + np.sum(s[min(n, n_values) // 2 :] ** 2)) / (factored.lost_energy + np.sum(s**2))
         )
         needs = f"tolerance={tolerance:g} needs {d} modes of {what}"
-        if half > _SLOW:
+        if half > _SLOW and min(n, n_values) >= _TELLING:
             messages.append(
                 f"{needs}, and half as many leave {half:.1e}: the singular values decay too slowly to reduce. Use a looser "
                 "tolerance or a smaller range of parameters; if d keeps growing with more snapshots, solutions lie near no "
                 "small linear space and a nonlinear map is needed."
             )
         elif n <= n_values:
+            decay = f"the singular values decay, to {half:.1e} with half as many, but " if half <= _SLOW else ""
             messages.append(
-                f"{needs}: the singular values decay, to {half:.1e} with half as many, but so few snapshots may not resolve "
-                "the tolerance. Use more snapshots, or a looser tolerance."
+                f"{needs}: {decay}so few snapshots may not resolve the tolerance. Use more snapshots, or a looser tolerance."
             )
     for message in messages:
         warnings.warn(message, ParasolWarning, stacklevel=3)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import check_choice, check_count
+from parasol.checks import Progress, check_choice, check_count
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.affine import AffineForm, affine_form
@@ -43,8 +43,7 @@ class Preparation:
         for mu in self.covered.preconditioners:
             factors = self.model.factors(mu) if self.rows is None else None
             builder = ResidualBuilder(self.form, mu, factors, self.rows, self.root, self.covered.stretch)
-            for mode in modes.T:
-                builder.add(mode)
+            builder.add(*modes.T)
             out.append(builder)
         return out
 
@@ -105,7 +104,7 @@ def prepare(
     n_anchors: int = 100,
     candidates: np.ndarray | None = None,
     tolerance: float = 1e-10,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     stop: Callable[[], bool] | None = None,
 ) -> Preparation:
     """Affine form, weightings and constants of a model, before any basis is known."""
@@ -168,7 +167,7 @@ def reduce_linear(
     weighting: str = "solve",
     n_anchors: int = 100,
     tolerance: float = 1e-10,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> ReducedModel:
     """The reduced model of a steady linear model in a basis: coefficients and error bounds independent of N.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import overload
 
 import numpy as np
 
+from parasol.checks import Progress
 from parasol.errors import InputError
 from parasol.pde.model import Model
 from parasol.reduction.energy import energy_preparation
@@ -32,7 +32,7 @@ def reduce(
     tolerance: float | None = None,
     weighting: str | None = None,
     n_anchors: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> ReducedModel: ...
 @overload
 def reduce(
@@ -45,7 +45,7 @@ def reduce(
     n_anchors: int | None = None,
     projection: str | None = None,
     n_steps: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> ReducedModel | NonlinearReducedModel | TimeReducedModel: ...
 def reduce(
     model: Model,
@@ -57,7 +57,7 @@ def reduce(
     n_anchors: int | None = None,
     projection: str | None = None,
     n_steps: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> ReducedModel | NonlinearReducedModel | TimeReducedModel:
     """The reduced model of a model in a basis: its coefficients come at a cost that does not know the number of nodes.
 

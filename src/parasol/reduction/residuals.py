@@ -48,9 +48,10 @@ class ResidualBuilder:
         """The columns so far in an orthonormal basis, (n_rows, n_columns)."""
         return self.kept[0].triangle
 
-    def add(self, mode: np.ndarray) -> None:
-        """Append the columns A_q v of one mode (n_unknowns,)."""
-        self.extend(np.column_stack([a @ mode for a in self.form.operators]))
+    def add(self, *modes: np.ndarray) -> None:
+        """Append the columns A_q v of one mode (n_unknowns,), or of several one after the other."""
+        for mode in modes:
+            self.extend(np.column_stack([a @ mode for a in self.form.operators]))
 
     def extend(self, columns: np.ndarray) -> None:
         """Append the columns A_1 v, A_2 v … of one mode v or of several, (n_unknowns, n * Q_A)."""

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from parasol.cache.content import content_hash
-from parasol.checks import check_choice, check_count, check_finite, check_progress, check_shape
+from parasol.checks import Progress, check_choice, check_count, check_finite, check_progress, check_shape
 from parasol.devices import DEVICES
 from parasol.errors import InputError, ParasolWarning, SolveFailed, Unhashable
 from parasol.pde.model import Model
@@ -218,7 +218,7 @@ def solve_many(
     jobs: int | None = None,
     store: str | os.PathLike[str] | None = None,
     chunk_size: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     extrapolate: bool = False,
     fingerprint: object = None,
     device: str = "auto",

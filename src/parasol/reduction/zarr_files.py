@@ -10,11 +10,11 @@ import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from parasol.cache import disk
+from parasol.runtime.plain import Plain
 
 _METADATA = "zarr.json"
 _COLUMNS = {"mus": "parameter", "solutions": "value", "hidden": "ghost"}  # what the second axis of an array counts
@@ -40,7 +40,7 @@ def decoded(raw: bytes, n_columns: int) -> np.ndarray:
     return np.frombuffer(raw, dtype="<f8", count=(len(raw) - 4) // 8).reshape(-1, n_columns)
 
 
-def write_layout(folder: Path, arrays: dict[str, tuple[tuple[int, int], int]], attributes: dict[str, Any]) -> None:
+def write_layout(folder: Path, arrays: dict[str, tuple[tuple[int, int], int]], attributes: Plain) -> None:
     """Say what lies in the folder, for others: by name the shape of each array and how many rows a chunk has."""
     members = {name: _array(shape, n_rows, ("sample", _COLUMNS[name])) for name, (shape, n_rows) in arrays.items()}
     inline = {"kind": "inline", "must_understand": False, "metadata": members}
@@ -61,7 +61,7 @@ def has_layout(folder: Path) -> bool:
     return (folder / _METADATA).exists()
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def _write(path: Path, content: Plain) -> None:
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(exist_ok=True)
@@ -69,7 +69,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
             temporary.write_text(text, encoding="utf-8")
 
 
-def _array(shape: Sequence[int], n_rows: int, names: Sequence[str]) -> dict[str, Any]:
+def _array(shape: Sequence[int], n_rows: int, names: Sequence[str]) -> Plain:
     codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
     return {
         "zarr_format": 3,

@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.spatial import Delaunay
 
 from parasol.cache.disk import check_output, replacing
+from parasol.checks import Progress
 from parasol.errors import FileError, NotInstalled
 from parasol.pde.evolution import Evolution
 from parasol.report.canvas import (
@@ -52,7 +53,7 @@ class _Film:
     ramps: tuple[Colormap, ...]
 
 
-def animate(evolution: Evolution, path: str | Path, *, progress: Callable[[float], None] | None = None) -> Path:
+def animate(evolution: Evolution, path: str | Path, *, progress: Progress = None) -> Path:
     """Write a solution in time as a film, `.gif` or `.mp4` (which needs the program ffmpeg), with fixed scales.
 
     Up to 101 of the stored times are shown, none in between. `progress` is called with the fraction done.

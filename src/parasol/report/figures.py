@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.cache.disk import check_output
+from parasol.checks import Progress
 from parasol.delivery.answers import as_solution, check_fields
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
@@ -47,9 +48,7 @@ _MOMENTS = 5  # of a solution in time
 _FINE = 6000  # points from which on a picture needs no refinement
 
 
-def draw(
-    solution: Solution | Evolution | Answer, path: str | Path, *, progress: Callable[[float], None] | None = None
-) -> Path:
+def draw(solution: Solution | Evolution | Answer, path: str | Path, *, progress: Progress = None) -> Path:
     """Draw a solution, or the answer to one parameter, as `.png`, `.svg` or `.pdf`; a solution in time also as `.gif` or `.mp4`, which move.
 
     On a line curves, in the plane coloured maps, in space three cuts through the middle; one column per unknown, with

@@ -127,7 +127,7 @@ def statement(problem: Problem) -> list[tuple[str, str]]:
         rows.append((label, "".join(map(formula, written))))
     space = problem.parameters
     words = [_range(p) for p in space.scalars]
-    words += [f"{_symbol(f.name)}, a function on the {escape(f.on)}, drawn from {escape(str(f.distribution))}" for f in space.functions]  # fmt: skip
+    words += [f"{equation_html(f.name)}, a function on the {escape(f.on)}, drawn from {escape(str(f.distribution))}" for f in space.functions]  # fmt: skip
     if words:
         rows.append(("parameters" if len(words) > 1 or space.scalars else "parameter", ", ".join(words)))
     return rows
@@ -137,22 +137,11 @@ def formula(text: str) -> str:
     """An equation on a line of its own, in a box that scrolls where it is wider than the page."""
     if len(text) > _LONGEST:
         return f'<div class="formula"><code>{escape(text)}</code></div>'
-    return f'<div class="formula">{_set(text)}</div>'
-
-
-def _set(text: str) -> str:
-    """An equation as MathML, its brackets as high as a letter."""
-    math = re.sub(r"<mo[^>]*>([()])</mo>", r'<mo class="fence" stretchy="false">\1</mo>', equation_html(text))
-    return _slanted(math.replace("<mo>,</mo>", '<mo class="comma">,</mo>'))
+    return f'<div class="formula">{equation_html(text)}</div>'
 
 
 def _power(expression) -> str:
     return str(expression).replace("**", "^")
-
-
-def _symbol(name: str) -> str:
-    """A name as in an equation."""
-    return _set(name).replace(' display="block"', "")
 
 
 def _minus(text: str) -> str:
@@ -161,7 +150,7 @@ def _minus(text: str) -> str:
 
 def _range(p) -> str:
     words = str(p).removeprefix(p.name).strip()
-    return f"{_symbol(p.name)} {_minus(words)}"
+    return f"{equation_html(p.name)} {_minus(words)}"
 
 
 def _domain(problem: Problem) -> str:

@@ -13,14 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 
 from parasol import __version__
 from parasol.cache.disk import check_output, replacing
-
-Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
+from parasol.runtime.plain import Plain as Facts
 
 
 def as_json(data: Facts | list[Facts]) -> str:

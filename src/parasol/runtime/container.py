@@ -38,6 +38,7 @@ from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
 from parasol.runtime.parts import CalibratedParts
+from parasol.runtime.plain import Plain
 from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import Program, StoredMap, program_of
 from parasol.runtime.quantities import Mixing, Quantities
@@ -109,7 +110,7 @@ _SIMPLE = {
 }
 
 
-def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> Path:
+def pack(value: Any, path: str | Path, *, form: str, facts: Plain) -> Path:
     """Write an object to one file of the named form, which appears complete or not at all; of the facts what is plain."""
     path = check_output(path, None)
     arrays: list[np.ndarray] = []
@@ -132,7 +133,7 @@ def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> P
     return path
 
 
-def unpack(path: str | Path, build: Callable[[Any, dict[str, Any]], Any], *, form: str) -> Any:
+def unpack(path: str | Path, build: Callable[[Any, Plain], Any], *, form: str) -> Any:
     """Read what `pack` wrote, as `build(value, facts)`; a damaged, hostile, foreign or newer file is refused with the reason.
 
     Nothing larger than the file is read, and every kind is made by its own constructor, which checks it.
@@ -173,7 +174,7 @@ class _Honest(io.BufferedReader):
         return super().read(left if size is None or size < 0 else min(size, left))
 
 
-def _read(file: zipfile.ZipFile, path: Path, form: str) -> tuple[Any, dict[str, Any]]:
+def _read(file: zipfile.ZipFile, path: Path, form: str) -> tuple[Any, Plain]:
     entries = file.infolist()
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
         raise Damaged("an entry is packed or locked.")

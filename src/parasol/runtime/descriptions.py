@@ -11,10 +11,9 @@ import numpy as np
 
 from parasol.runtime.duals import WIDTH
 from parasol.runtime.parameters import ParameterRange
+from parasol.runtime.plain import Plain, plain
 from parasol.runtime.program import map_name, map_words, program_of
 from parasol.runtime.surrogate import Surrogate
-
-Plain = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these: what JSON knows
 
 # facts that have a row of their own; others are shown under "made"
 _SAID = ("problem", "equation", "latex", "domain", "tolerance")
@@ -236,19 +235,6 @@ def ranges(scalars: Iterable[ParameterRange]) -> list[Plain]:
 def span(times: Sequence[float] | np.ndarray) -> Plain:
     """The first and the last of some times, and how many there are."""
     return {"first": float(times[0]), "last": float(times[-1]), "count": len(times)}
-
-
-def plain(value: Any) -> Any:
-    """Nothing but what JSON knows."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return value.item()
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def _is_short(value: Any) -> bool:

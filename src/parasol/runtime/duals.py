@@ -19,13 +19,13 @@ RIDGE = 1e-13  # relative: keeps the small systems regular where two snapshots s
 _BATCH = 512
 
 
-def miss_probability(n_vectors: int, width: float = WIDTH) -> float:
-    """P(χ²_K < K / w²) for an even number K of vectors: that their mean square is less than the error squared over w².
+def miss_probability(n_vectors: int) -> float:
+    """P(χ²_K < K / w²), w = WIDTH, for an even number K of vectors: that their mean square is less than the error squared over w².
 
     >>> f"{miss_probability(20):.1e}"
     '2.8e-04'
     """
-    half = n_vectors / (2.0 * width**2)
+    half = n_vectors / (2.0 * WIDTH**2)
     term, total = 1.0, 1.0
     for k in range(1, n_vectors // 2):
         term *= half / k

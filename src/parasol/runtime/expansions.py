@@ -13,6 +13,7 @@ import numpy as np
 from parasol.checks import check_choice
 from parasol.errors import InputError
 from parasol.runtime.operation import Operation, Slopes, chained_slopes, check_array
+from parasol.runtime.plain import Plain
 
 FEW_COLUMNS = 12  # columns up to which squared distances are summed one by one
 _HIGHEST = 10_000  # degree of a polynomial
@@ -46,7 +47,7 @@ class Chebyshev(Operation):
         return len(self.indices)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Plain:
         """Its size."""
         return {"n_terms": len(self.indices), "degree": int(self.indices.sum(axis=1).max())}
 
@@ -177,7 +178,7 @@ class Radial(Operation):
         return len(self.centres)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Plain:
         """Its name and size."""
         return {"n_centres": len(self.centres), "kernel": self.name}
 

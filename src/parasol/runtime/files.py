@@ -10,6 +10,7 @@ import numpy as np
 
 from parasol.errors import InputError
 from parasol.runtime.container import Damaged, pack, unpack
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import program_of
 from parasol.runtime.surrogate import Surrogate
 
@@ -41,7 +42,7 @@ def load(path: str | Path) -> Surrogate:
     return unpack(path, _tried_out, form=FORMAT)
 
 
-def _tried_out(surrogate: Any, facts: dict[str, Any]) -> Surrogate:
+def _tried_out(surrogate: Any, facts: Plain) -> Surrogate:
     """The surrogate, after one answer in the middle of the box: parts that do not fit together are found now, not in use."""
     if not isinstance(surrogate, Surrogate):
         raise Damaged(f"it holds a {type(surrogate).__name__}, not a surrogate.")

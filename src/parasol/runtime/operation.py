@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from parasol.errors import InputError
+from parasol.runtime.plain import Plain
 
 Slopes = np.ndarray | None
 
@@ -46,7 +47,7 @@ class Operation(ABC):
         return 0
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Plain:
         """What people may want to know of it, as plain values."""
         return {}
 

@@ -18,6 +18,7 @@ from parasol.checks import check_choice
 from parasol.errors import InputError
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.operation import Operation, Slopes, check_array, full_slopes, scaled_slopes
+from parasol.runtime.plain import Plain
 
 GELU = (math.sqrt(2 / math.pi), 0.044715)  # the usual approximation of x Φ(x) by a tanh
 
@@ -235,7 +236,7 @@ class Activation(Operation):
         return BENDS[self.name].value(x)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Plain:
         """Its name."""
         return {"activation": self.name}
 

@@ -30,6 +30,7 @@ from parasol.runtime.operations import (
     steps,
     widths,
 )
+from parasol.runtime.plain import Plain
 
 BLOCK = 2**19  # bytes in the widest values of a block of samples: what stays in the processor's cache
 SPARSE_BLOCK = 2**24  # the same through sparse layers, whose entries are read once for all samples of a block
@@ -180,7 +181,7 @@ class StoredMap(ProgramMap):
     program: Program
     name: str = "StoredMap"
     error: float | None = None
-    facts: dict[str, Any] = field(default_factory=dict, metadata={"optional": True})
+    facts: Plain = field(default_factory=dict, metadata={"optional": True})
 
     def __post_init__(self):
         if not isinstance(self.program, Program):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from parasol.runtime.plain import Plain
+
 _AT_BOUNDARY = ("normals", "part", "on_part", "corners", "spacing")  # arrays of a NodesRecord
 
 
@@ -38,9 +40,9 @@ class NodesRecord:
     spacing: ArrayLike  # (n_boundary,)
     corners: ArrayLike = ()  # rows (node, part, normal): only at corners has a part another normal than the node
     at_interfaces: ArrayLike = ()  # rows (node, spacing) of the nodes on interfaces between regions
-    elements: dict[str, Any] | None = None  # the triangles, where there are elements instead of stencils
+    elements: Plain | None = None  # the triangles, where there are elements instead of stencils
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Plain:
         """Numbers, texts and lists for a file."""
         boundary = {name: np.asarray(getattr(self, name)).tolist() for name in _AT_BOUNDARY}
         return {
@@ -53,7 +55,7 @@ class NodesRecord:
         }
 
     @classmethod
-    def of(cls, held: dict[str, Any] | None) -> NodesRecord | None:
+    def of(cls, held: Plain | None) -> NodesRecord | None:
         """Read `to_dict`; None where there is nothing. Files of 0.1.0 have no corners."""
         if held is None:
             return None
@@ -91,7 +93,7 @@ class Provenance:
     nodes: NodesRecord | None = None
 
     @classmethod
-    def of(cls, facts: dict[str, Any]) -> Provenance:
+    def of(cls, facts: Plain) -> Provenance:
         """Read the facts of a surrogate.
 
         >>> Provenance.of({"problem": "heat", "learn": {"met": True, "solves": "many"}}).solves is None
@@ -123,7 +125,7 @@ class Provenance:
         return {name: text for name, text in known.items() if text}
 
 
-def _typed(values: dict[str, Any], name: str, kind: type) -> Any:
+def _typed(values: Plain, name: str, kind: type) -> Any:
     value = values.get(name)
     value = value.item() if isinstance(value, np.generic) else value
     if kind is float and isinstance(value, int) and not isinstance(value, bool):

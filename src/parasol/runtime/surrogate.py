@@ -26,6 +26,7 @@ from parasol.runtime.operation import Operation
 from parasol.runtime.operations import run, steps
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.parts import CalibratedParts
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import Program, StoredMap, map_name, program_of
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.quantities import Quantities
@@ -57,7 +58,7 @@ class Surrogate:
     reduced: ReducedModel | None = None  # proves bounds, repairs
     conformal: ConformalBound | None = None  # bounds relative errors at a level, where nothing can be proven
     solver: Any | None = None  # for the last repair; not part of a file
-    facts: dict[str, Any] = field(default_factory=dict)  # how it was made: solves, seconds, measured errors
+    facts: Plain = field(default_factory=dict)  # how it was made: solves, seconds, measured errors
     readout: np.ndarray | None = None  # (n_out, n_modes) what is lifted to, where it is not all values
     quantities: Quantities | None = None  # what the problem wants to know of a field
     # the full solver's own relative error, as estimated where the surrogate was learned: features to its logarithm, or as

@@ -20,49 +20,62 @@ from parasol.cli import (
 app = typer.Typer(rich_markup_mode="rich")
 
 
+ProblemName = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="Name in the catalogue, or path/to/file.py[:name].",
+        show_default=False,
+        autocompletion=catalogue_names,
+    ),
+]
+Modes = Annotated[int, typer.Option(min=1, metavar="D", help="Modes of the basis.")]
+Accuracy = Annotated[
+    float, typer.Option(metavar="EPS", help="Largest error, relative to the largest ||c||; between 0 and 1/4.")
+]
+Construction = Annotated[
+    Literal["smallest", "chebyshev", "shared", "paper", "all"],
+    typer.Option(
+        help="chebyshev: a series of c. shared: an inverse, each power computed once. paper: as in the paper's proof, "
+        "corrected. smallest: chebyshev or shared. all: each of them."
+    ),
+]
+Compress = Annotated[
+    bool, typer.Option(help="Few rows by QR, so that the number of nodes does not matter, or all rows.")
+]
+Precondition = Annotated[
+    bool, typer.Option(help="Multiply with the inverse of A at the middle of the box, or leave A as it is.")
+]
+SnapshotCount = Annotated[int, typer.Option(min=1, metavar="N", help="Full solves that the basis is made of.")]
+Compare = Annotated[
+    bool, typer.Option(help="Also count how it grows and what each idea saves, and train networks as good.")
+]
+Out = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Draw the growth: .png .svg .pdf.")]
+Save = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Save the surrogate, with error bounds, as .parasol file.")
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="S", help="For nodes, snapshots and tests.")]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write what was found as JSON; - is stdout.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")]
+
+
 @app.command()
 def theorem(
-    problem: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="Name in the catalogue, or path/to/file.py[:name].",
-            show_default=False,
-            autocompletion=catalogue_names,
-        ),
-    ],
-    modes: Annotated[int, typer.Option(min=1, metavar="D", help="Modes of the basis.")] = 5,
-    accuracy: Annotated[
-        float, typer.Option(metavar="EPS", help="Largest error, relative to the largest ||c||; between 0 and 1/4.")
-    ] = 1e-2,
-    construction: Annotated[
-        Literal["smallest", "chebyshev", "shared", "paper", "all"],
-        typer.Option(
-            help="chebyshev: a series of c. shared: an inverse, each power computed once. paper: as in the paper's proof, "
-            "corrected. smallest: chebyshev or shared. all: each of them."
-        ),
-    ] = "smallest",
-    compress: Annotated[
-        bool, typer.Option(help="Few rows by QR, so that the number of nodes does not matter, or all rows.")
-    ] = True,
-    precondition: Annotated[
-        bool, typer.Option(help="Multiply with the inverse of A at the middle of the box, or leave A as it is.")
-    ] = True,
-    snapshots: Annotated[int, typer.Option(min=1, metavar="N", help="Full solves that the basis is made of.")] = 100,
-    compare: Annotated[
-        bool, typer.Option(help="Also count how it grows and what each idea saves, and train networks as good.")
-    ] = True,
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FILE", help="Draw the growth: .png .svg .pdf.")
-    ] = None,
-    save: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Save the surrogate, with error bounds, as .parasol file.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="For nodes, snapshots and tests.")] = 0,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write what was found as JSON; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    problem: ProblemName,
+    modes: Modes = 5,
+    accuracy: Accuracy = 1e-2,
+    construction: Construction = "smallest",
+    compress: Compress = True,
+    precondition: Precondition = True,
+    snapshots: SnapshotCount = 100,
+    compare: Compare = True,
+    out: Out = None,
+    save: Save = None,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """The smallest network of the theorem for PROBLEM: built without training, its error proven over the box, tested.
 

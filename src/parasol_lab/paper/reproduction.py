@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from parasol import Surrogate, __version__, save
 from parasol.checks import check_choice, check_count
@@ -30,41 +31,37 @@ def reproduce(
     preset: str = "best",
     quick: bool = False,
     store: str | Path | None = None,
-    jobs: int | None = None,
-    device: str = "auto",
-    seed: int = 0,
-    degree: int = 8,
     seeds: int | None = None,
-    readings: bool = False,
     command: str = "",
     progress: Stage = lambda text: None,
+    **asked: Any,
 ) -> Facts:
     """Run one experiment and write results.json, report.html, explore.html, figures and model.parasol into a folder.
 
     `preset` "paper" is the paper's scheme, numbers of samples and training, read as simply as possible; "best" as many samples,
     our training, and for sine-Gordon our stencils; "few" our way with few full solves. Every training is repeated with `seeds`
-    seeds (5, or 2 in a quick run; at most 3 for networks of more than 1e8 weights), and tables hold mean and scatter. `readings`
-    tries other readings of what the paper leaves open. Full solves, fitted maps and what every seed reached are kept in
-    `store` (default: `snapshots` beside the folder): a run that was stopped goes on where it was. `degree` cuts the random
-    boundary values of the Schrödinger problem.
+    seeds (5, or 2 in a quick run; at most 3 for networks of more than 1e8 weights), and tables hold mean and scatter. Full solves,
+    fitted maps and what every seed reached are kept in `store` (default: `snapshots` beside the folder): a run that was stopped
+    goes on where it was. What else may be asked for are fields of `Run`: `jobs`, `device`, `seed`, `degree`, which cuts the random
+    boundary values of the Schrödinger problem, and `readings`, which tries other readings of what the paper leaves open.
     """
     check_choice(problem, PROBLEMS, "problem")
     check_choice(preset, PRESETS, "preset")
-    check_choice(device, ("auto", "cpu", "gpu"), "device")
-    check_count(degree, "degree")
     seeds = check_count((2 if quick else 5) if seeds is None else seeds, "seeds")
-    if readings and preset != "paper":
-        raise InputError(f'readings are of the paper\'s training, and preset={preset!r} has none. Use preset="paper".')
-    if seed < 0:
-        raise InputError(f"seed={seed} must be a whole number from 0 on.")
-    require_matplotlib()
     out = Path(out).absolute()
+    store = out.parent / "snapshots" if store is None else Path(store).absolute()
+    run = Run(problem, preset, out, store, progress, quick=quick, seeds=seeds, **asked)
+    check_choice(run.device, ("auto", "cpu", "gpu"), "device")
+    check_count(run.degree, "degree")
+    if run.readings and preset != "paper":
+        raise InputError(f'readings are of the paper\'s training, and preset={preset!r} has none. Use preset="paper".')
+    if run.seed < 0:
+        raise InputError(f"seed={run.seed} must be a whole number from 0 on.")
+    require_matplotlib()
     if out.exists() and not out.is_dir():
         raise FileError(f"cannot write into {str(out)!r}: it is there and not a folder. Choose another name.")
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    store = out.parent / "snapshots" if store is None else Path(store).absolute()
-    run = Run(problem, preset, out, store, progress, jobs, device, quick, seed, degree, seeds, readings)
-    if device == "gpu":
+    if run.device == "gpu":
         _ = run.has_gpu  # refused at once where there is none
     with warnings.catch_warnings():
         if quick:  # a small version has small bases and loose constants: nobody needs to be told

@@ -61,7 +61,6 @@ def examine(
     compress: bool = True,
     precondition: str = "solve",
     n_snapshots: int = 100,
-    settings: Settings | None = None,
     compare: bool = True,
     seed: int = 0,
     progress: Stage = lambda text: None,
@@ -82,8 +81,7 @@ def examine(
         raise InputError(f"n_snapshots={n_snapshots} cannot give n_modes={n_modes} modes. Solve at least as often.")
     check_provable(problem)
     progress("discretising")
-    if settings is None:
-        settings = problem.settings.get("paper", problem.settings.get("default", Settings()))
+    settings = problem.settings.get("paper", problem.settings.get("default", Settings()))
     model = discretize_with(problem, settings, rng=seed)
     check_representable(model)
     whole = _basis(model, n_modes, n_snapshots, seed, progress("solving"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from parasol import __version__
 from parasol.pde.model import Model
 from parasol.pde.text import problem_words
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import map_words
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.surrogate import Surrogate
@@ -15,7 +15,7 @@ from parasol.runtime.surrogate import Surrogate
 _ELSEWHERE = ("problem", "equation", "latex", "fingerprint", "rebuild")  # shown above, or of no use to a reader
 
 
-def about(surrogate: Surrogate) -> dict[str, Any]:
+def about(surrogate: Surrogate) -> Plain:
     """Name, equations, coordinates and facts of a surrogate, as plain data."""
     facts, solver, layout = surrogate.facts, surrogate.solver, surrogate.layout
     if isinstance(solver, Model):
@@ -33,7 +33,7 @@ def about(surrogate: Surrogate) -> dict[str, Any]:
     }
 
 
-def _flat(facts: dict[str, Any], before: str = "") -> dict[str, str | int | float]:
+def _flat(facts: Plain, before: str = "") -> dict[str, str | int | float]:
     """Facts and the facts inside facts, one level of names.
 
     >>> _flat({"recipe": "Linear", "measured": {"mean": 0.5, "history": [1, 2]}})

@@ -126,13 +126,7 @@ def _measured(provenance: Provenance) -> dict[str, float]:
 
 
 def _reduced(
-    reduced: ReducedModel,
-    spans: list[Span],
-    pack: Pack,
-    *,
-    triangles: bool,
-    duals: bool,
-    wanted: Quantities | None,
+    reduced: ReducedModel, spans: list[Span], pack: Pack, *, triangles: bool, duals: bool, wanted: Quantities | None
 ) -> dict:
     known, theta = reduced.certificate, reduced.load_theta
     spanned = _spanned(theta, spans)

@@ -82,11 +82,7 @@ def write_page(
 
 
 def _page(
-    surrogate: Surrogate,
-    title: str | None,
-    samples: int | ArrayLike | None,
-    solves: int,
-    file: str | Path | None,
+    surrogate: Surrogate, title: str | None, samples: int | ArrayLike | None, solves: int, file: str | Path | None
 ) -> str:
     if not isinstance(surrogate, Surrogate):
         raise InputError(f"cannot explore a {type(surrogate).__name__}. Pass a surrogate.")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from parasol.checks import check_count
 from parasol.delivery.page.functions import PageFunction
 from parasol.delivery.page.pack import Pack
 from parasol.errors import InputError
+from parasol.runtime.plain import Plain
 from parasol.runtime.repair import solution_values
 from parasol.runtime.surrogate import Surrogate
 
 _MOST = 2_000_000  # characters of them
 
 
-def full_solves(surrogate: Surrogate, functions: list[PageFunction], wanted: int, pack: Pack) -> list[dict[str, Any]]:
+def full_solves(surrogate: Surrogate, functions: list[PageFunction], wanted: int, pack: Pack) -> list[Plain]:
     """Inputs of the page and the fields of full solves there: in the middle of the box, then at random parameters of it."""
     if wanted == 0:
         return []

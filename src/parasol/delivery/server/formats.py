@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parasol.errors import ParasolError
+from parasol.runtime.plain import Plain, plain
 
 JSON, NPY = "application/json", "application/x-npy"
 _NPY_TYPES = ("<f4", "<f8", "<i4", "<i8")
@@ -65,7 +66,7 @@ def parse_json(data: bytes | str) -> Any:
         raise Refusal(400, f"the body is not JSON: {error}. Send an object, as /docs shows.") from None
 
 
-def read_json(data: bytes) -> dict[str, Any]:
+def read_json(data: bytes) -> Plain:
     """The JSON object in a body.
 
     >>> read_json(b'{"mus": [1, 2.5]}')
@@ -77,7 +78,7 @@ def read_json(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repetition(pairs: list[tuple[str, Any]]) -> Plain:
     out = dict(pairs)
     if len(out) < len(pairs):  # JSON does not say which of two equal names counts
         names = [name for name, _ in pairs]
@@ -210,23 +211,6 @@ def next_chunk(pieces: Iterator[bytes]) -> bytes:
         if size >= CHUNK:
             break
     return b"".join(parts)
-
-
-def plain(value: Any) -> Any:
-    """Numbers, strings, lists and dictionaries that JSON can hold; NaN and infinity become None."""
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
-            value = np.where(np.isfinite(value), value.astype(object), None)  # type: ignore[call-overload]
-        return value.tolist()
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def write_npy(array: np.ndarray) -> bytes:

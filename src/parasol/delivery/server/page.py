@@ -11,18 +11,19 @@ from typing import Any
 
 from parasol import __version__
 from parasol.delivery.server.calls import calls_html
-from parasol.delivery.server.formats import JSON, plain
+from parasol.delivery.server.formats import JSON
 from parasol.delivery.server.service import Service
 from parasol.delivery.server.umbridge import model_names
 from parasol.errors import ParasolError
 from parasol.runtime.descriptions import SurrogateReport, description
+from parasol.runtime.plain import Plain, plain
 
 _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_nodes", "dimension", "quantities")
 _ROWS = ("problem", "domain", "parameters", "answers", "quantities", "map", "error bound")
 _HERE = Path(__file__).parent
 
 
-def describe(service: Service) -> dict[str, Any]:
+def describe(service: Service) -> Plain:
     """What is served, as plain data: /v1/info."""
     surrogate, times = service.surrogate, service.surrogate.layout.times
     known = description(surrogate)
@@ -59,7 +60,7 @@ def explorer_page(service: Service, token: bool) -> str:
     return f"{body}{extra}</body>{end}"
 
 
-def docs_page(schema: dict[str, Any], service: Service | None = None, token: bool = False) -> str:
+def docs_page(schema: Plain, service: Service | None = None, token: bool = False) -> str:
     """Every route with what it takes and gives, to be tried; of one service also what is served, and calls to copy."""
     parts = {"Answers": "", "Server": "", "UM-Bridge": ""}
     for path, item in schema["paths"].items():
@@ -121,7 +122,7 @@ def _facts(service: Service, heading: str) -> str:
     return f"<dl>{known}</dl>"
 
 
-def _route(verb: str, path: str, operation: dict[str, Any]) -> str:
+def _route(verb: str, path: str, operation: Plain) -> str:
     """One route: what it takes, what it gives, and a form that asks it."""
     body = operation.get("requestBody", {}).get("content", {}).get(JSON, {})
     takes = f"<h3>Takes {JSON}</h3>{_properties(body['schema'])}" if body else ""
@@ -137,7 +138,7 @@ def _route(verb: str, path: str, operation: dict[str, Any]) -> str:
     )
 
 
-def _properties(schema: dict[str, Any]) -> str:
+def _properties(schema: Plain) -> str:
     if "properties" not in schema:
         return f"<p>{_words(schema)}</p>"
     required = schema.get("required", ())

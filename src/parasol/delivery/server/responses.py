@@ -32,11 +32,7 @@ async def _at_once(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def streamed(
-    first: bytes,
-    pieces: Iterator[bytes],
-    kind: str,
-    writer: anyio.CapacityLimiter,
-    headers: Mapping[str, str],
+    first: bytes, pieces: Iterator[bytes], kind: str, writer: anyio.CapacityLimiter, headers: Mapping[str, str]
 ) -> Response:
     """An answer of which only the `first` chunk is made; the others are when the client has taken those before them."""
     if len(first) < CHUNK:

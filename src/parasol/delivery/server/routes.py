@@ -28,6 +28,7 @@ from parasol.delivery.server.responses import Page, error, response, streamed
 from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, guarded, openapi, openapi_of_all, questions
 from parasol.delivery.server.service import Limits, Service
 from parasol.errors import ParasolError, reworded
+from parasol.runtime.plain import Plain
 
 _SMALL_BODY = 4096  # bytes that are parsed faster than handed to another thread
 _WORDS = {"extrapolate": '"extrapolate": true, if the server was started so'}  # arguments of Python in a request
@@ -93,7 +94,7 @@ class Routes:
         self._bridge("", models)
         self._routes += [_get(f"/{name}", _to_its_page) for name in services]
 
-    def _constant(self, prefix: str, contents: dict[str, Any], pages: dict[str, Callable[[], str]]) -> None:
+    def _constant(self, prefix: str, contents: Plain, pages: dict[str, Callable[[], str]]) -> None:
         """What never changes, and the counts."""
         self._routes.append(_get(f"{prefix}/metrics", self._counts))
         contents = contents | {"/health": {"status": "ok", "parasol": __version__}}
@@ -120,7 +121,7 @@ class Routes:
             raise Refusal(415, f"the body is {form[:60]!r}. Send {JSON} (curl: -H 'Content-Type: {JSON}') or {NPY}.")
         query = _read_query(request)
 
-        def read(body: bytes) -> dict[str, Any]:
+        def read(body: bytes) -> Plain:
             given = formats.read_json(body) if form == JSON else {"mus": formats.read_npy(body)}
             for name in sorted(set(query) & set(given)):
                 raise Refusal(422, f"{name[:40]!r} stands in the query and in the body. Say it once.")
@@ -136,11 +137,11 @@ class Routes:
     ) -> Response:
         """UM-Bridge. Its many clients name the form of their bodies as they like."""
 
-        def answer(given: dict[str, Any]) -> tuple[bytes, Iterator[bytes]]:
+        def answer(given: Plain) -> tuple[bytes, Iterator[bytes]]:
             pieces = formats.json_pieces(umbridge.answer(models, verb, given))
             return formats.next_chunk(pieces), pieces
 
-        def light(given: dict[str, Any]) -> bool:
+        def light(given: Plain) -> bool:
             config = given.get("config")
             return umbridge.find(models, given)[0].is_light(config if isinstance(config, dict) else {})
 
@@ -156,13 +157,13 @@ class Routes:
     async def _compute(
         self,
         body: bytes,
-        read: Callable[[bytes], dict[str, Any]],
-        answer: Callable[[dict[str, Any]], Any],
-        light: Callable[[dict[str, Any]], bool],
+        read: Callable[[bytes], Plain],
+        answer: Callable[[Plain], Any],
+        light: Callable[[Plain], bool],
     ) -> Any:
         """Read a body and answer it: at once where that is quick, else in another thread."""
 
-        def work(given: dict[str, Any] | None) -> Any:
+        def work(given: Plain | None) -> Any:
             with _no_overflow():
                 return answer(read(body) if given is None else given)
 
@@ -212,7 +213,7 @@ async def _to_its_page(request: Request) -> Response:
 
 
 def _answer(
-    service: Service, path: str, names: tuple[str, ...], answer: Callable, kind: str, given: dict[str, Any]
+    service: Service, path: str, names: tuple[str, ...], answer: Callable, kind: str, given: Plain
 ) -> tuple[bytes, Iterator[bytes], dict[str, str], int]:
     """The first bytes of an answer, those that follow, its headers, and how many parameters it is for."""
     question = service.question(given, names)
@@ -261,9 +262,9 @@ def _no_overflow() -> Iterator[None]:
         raise Refusal(422, "the numbers overflow at these parameters. Ask inside the box.") from None
 
 
-def _read_query(request: Request) -> dict[str, Any]:
+def _read_query(request: Request) -> Plain:
     """Options in the query, each as JSON (a bare word is a text)."""
-    out: dict[str, Any] = {}
+    out: Plain = {}
     for name, text in request.query_params.multi_items():
         if name in out or name == "mus":
             why = "stands twice in the query" if name in out else "belongs in the body"

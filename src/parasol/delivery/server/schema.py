@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from parasol import __version__
 from parasol.delivery.server.calls import example
 from parasol.delivery.server.formats import JSON, NPY
 from parasol.delivery.server.service import SELECTORS, Service, n_places
 from parasol.delivery.server.umbridge import COMPUTED, CONFIG, INDICES, PROTOCOL, VERBS, has_hessian, model_names
+from parasol.runtime.plain import Plain
 
-Schema = dict[str, Any]
+Schema = Plain  # of OpenAPI
 MOST_IN_QUERY = 200  # entries of a list: the head of a request has a limit too
 BINARY = ("/v1/predict", "/v1/gradient")  # routes that can answer as npy
 _QUESTIONS = {  # what a request to a route may say
@@ -83,10 +83,7 @@ _ROUTES: dict[str, tuple[str, Schema]] = {  # what they are for, and the schema 
         "What is served: parameters and their ranges, sizes, measured errors.",
         {"type": "object", "required": ["parameters", "n_values"]},
     ),
-    "/v1/nodes": (
-        "Where the values of a field belong.",
-        _object({"points": _array(_NUMBERS), "n_interior": _COUNT}),
-    ),
+    "/v1/nodes": ("Where the values of a field belong.", _object({"points": _array(_NUMBERS), "n_interior": _COUNT})),
     "/health": ("Whether the server answers.", _object({"status": {"const": "ok"}, "parasol": _TEXT})),
     "/metrics": ("Counts for Prometheus.", _TEXT),
     "/openapi.json": ("This description.", {"type": "object"}),
@@ -186,11 +183,7 @@ def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
             forms["text/plain"] = {"schema": _TEXT}
         responses[status] = {"description": _ERRORS[status], "content": forms}
     name = f"umbridge{route}" if route[1:] in VERBS else route[1:]
-    return {
-        "operationId": name.replace("/", "_").replace(".", "_"),
-        "summary": summary,
-        "responses": responses,
-    }
+    return {"operationId": name.replace("/", "_").replace(".", "_"), "summary": summary, "responses": responses}
 
 
 def _ranges(service: Service) -> dict[str, Schema]:

@@ -16,6 +16,7 @@ import numpy as np
 from parasol.checks import check_count
 from parasol.delivery.server.formats import JSON, Refusal, Rows, numbers
 from parasol.errors import InputError
+from parasol.runtime.plain import Plain
 from parasol.runtime.surrogate import Answer, Surrogate
 
 SELECTORS = ("nodes", "points", "times")
@@ -105,12 +106,11 @@ class Service:
         if mus.shape[-1] != self.surrogate.n_parameters:
             names = ", ".join(self.surrogate.parameters.names) or "values of functions"
             raise Refusal(
-                422,
-                f"a parameter vector has length {mus.shape[-1]}, expected {self.surrogate.n_parameters}: {names}.",
+                422, f"a parameter vector has length {mus.shape[-1]}, expected {self.surrogate.n_parameters}: {names}."
             )
         return mus
 
-    def _named(self, values: dict[str, Any]) -> np.ndarray:
+    def _named(self, values: Plain) -> np.ndarray:
         names = self.surrogate.parameters.names
         if len(names) != self.surrogate.n_parameters:
             raise Refusal(422, "this surrogate has functions among its parameters. Send vectors, functions by values.")
@@ -155,7 +155,7 @@ class Service:
                 self._cache.move_to_end(key)
             return self._cache.get(key)
 
-    def _restricted(self, selection: dict[str, Any]) -> Surrogate:
+    def _restricted(self, selection: Plain) -> Surrogate:
         if "nodes" in selection and "points" in selection:
             raise Refusal(422, "nodes and points are both given. Select by one of them.")
         chosen = {name: numbers(value, name, (2 if name == "points" else 1,)) for name, value in selection.items()}
@@ -192,7 +192,7 @@ class Service:
         n = len(mus) if isinstance(mus, list | np.ndarray) else 1
         return surrogate is not None and n * max(64, surrogate.n_values) <= _LIGHT
 
-    def predict(self, question: Question, kind: str) -> dict[str, Any]:
+    def predict(self, question: Question, kind: str) -> Plain:
         """Fields, with bounds and quantities where asked for."""
         surrogate, layout = question.surrogate, question.surrogate.layout
         self.check_size(question.n_samples * surrogate.n_values, kind, question.dtype)
@@ -207,20 +207,20 @@ class Service:
         bounds = {"bounds": _bounds(answer)} if question.bounds else {}
         return out | bounds | (_quantities(question, answer) if question.quantities else {})
 
-    def gradient(self, question: Question, kind: str) -> dict[str, Any]:
+    def gradient(self, question: Question, kind: str) -> Plain:
         """Derivatives of the values with respect to the parameters."""
         surrogate = question.surrogate
         self.check_size(question.n_samples * surrogate.n_values * surrogate.n_parameters, kind)
         answer = question.answer()
         return {"gradient": _gradients(question, answer), "extrapolated": answer.extrapolated}
 
-    def bounds(self, question: Question, kind: str) -> dict[str, Any]:
+    def bounds(self, question: Question, kind: str) -> Plain:
         """Bounds of the errors of whole fields, and estimates of these errors."""
         self.check_size(5 * question.n_samples, kind)
         answer = question.answer()
         return _bounds(answer) | {"extrapolated": answer.extrapolated}
 
-    def quantities(self, question: Question, kind: str) -> dict[str, Any]:
+    def quantities(self, question: Question, kind: str) -> Plain:
         """Quantities of interest without the fields."""
         n_wanted = len(self.surrogate.quantity_names) * self.surrogate.layout.n_times
         self.check_size(2 * question.n_samples * n_wanted, kind)
@@ -233,9 +233,9 @@ def n_places(surrogate: Surrogate) -> int:
     return surrogate.n_values // (surrogate.layout.n_times * len(surrogate.layout.names))
 
 
-def _bounds(answer: Answer) -> dict[str, Any]:
+def _bounds(answer: Answer) -> Plain:
     bounds = answer.bounds
-    named: dict[str, Any] = {"relative": bounds.relative, "absolute": bounds.values, "rigorous": bounds.rigorous}
+    named: Plain = {"relative": bounds.relative, "absolute": bounds.values, "rigorous": bounds.rigorous}
     named["bound_kind"] = [answer.bound_kind] if answer.single else answer.bound_kind
     if answer.estimates is not None:
         named["estimate"] = answer.estimates.relative
@@ -244,9 +244,9 @@ def _bounds(answer: Answer) -> dict[str, Any]:
     return {name: values[0] if answer.single else values for name, values in named.items()}
 
 
-def _quantities(question: Question, answer: Answer) -> dict[str, Any]:
+def _quantities(question: Question, answer: Answer) -> Plain:
     _check_finite("quantities", *answer.quantities.values())
-    bounds: dict[str, Any] = {}
+    bounds: Plain = {}
     if question.bounds:
         bounds = {"quantity_bounds": answer.quantity_bounds, "quantity_bound_kind": answer.quantity_bound_kind}
         if answer.quantity_estimates is not None:

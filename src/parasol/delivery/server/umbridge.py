@@ -15,6 +15,7 @@ import numpy as np
 
 from parasol.delivery.server.formats import Refusal, numbers
 from parasol.delivery.server.service import SELECTORS, Service, matrix
+from parasol.runtime.plain import Plain
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import mixed
 from parasol.runtime.surrogate import Surrogate
@@ -59,7 +60,7 @@ def find(models: Mapping[str, tuple[Service, str]], given: Mapping[str, Any]) ->
     return models[name]
 
 
-def answer(models: Mapping[str, tuple[Service, str]], verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def answer(models: Mapping[str, tuple[Service, str]], verb: str, given: Mapping[str, Any]) -> Plain:
     """The answer to POST /{verb}, one of VERBS, of the services' models by the names they have here."""
     service, name = find(models, given)
     surrogate = service.surrogate

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
@@ -250,80 +251,25 @@ class Domain(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
 
+def _of_base(name: str) -> Any:
+    """An attribute or a method that is the base's own."""
+    return property(attrgetter(f"base.{name}"))
+
+
 class Wrapper(Domain):
     """A domain that is another one, `base`, and knows something more about it."""
 
     base: Domain
 
-    @property
-    def dimension(self) -> int:
-        return self.base.dimension
-
-    @property
-    def bounds(self) -> np.ndarray:
-        return self.base.bounds
-
-    @property
-    def unnamed(self) -> Domain:
-        return self.base.unnamed
-
-    @property
-    def periods(self) -> np.ndarray:
-        return self.base.periods
-
-    @property
-    def part_names(self) -> tuple[str, ...]:
-        return self.base.part_names
-
-    @property
-    def region_names(self) -> tuple[str, ...]:
-        return self.base.region_names
-
-    @property
-    def divided(self) -> Regions | None:
-        return self.base.divided
-
-    def region_of(self, points) -> np.ndarray:
-        return self.base.region_of(points)
-
-    def contains(self, points) -> np.ndarray:
-        return self.base.contains(points)
-
-    def distance(self, points) -> np.ndarray:
-        return self.base.distance(points)
-
-    def project(self, points) -> np.ndarray:
-        return self.base.project(points)
-
-    def normal(self, points) -> np.ndarray:
-        return self.base.normal(points)
-
-    def rough_distance(self, points: np.ndarray) -> np.ndarray:
-        return self.base.rough_distance(points)
-
-    def beside(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.base.beside(points)
-
-    def onto(self, points: np.ndarray) -> np.ndarray:
-        return self.base.onto(points)
-
-    def parts(self, points) -> np.ndarray:
-        return self.base.parts(points)
-
-    def plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.base.plain(points)
-
-    def volume(self) -> float:
-        return self.base.volume()
-
-    def arcs(self) -> tuple[Arc, ...]:
-        return self.base.arcs()
-
-    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
-        return self.base.boundary_cloud(spacing, rng)
-
-    def open_ends(self) -> np.ndarray:
-        return self.base.open_ends()
+    dimension, bounds, unnamed, periods, part_names, region_names, divided = map(
+        _of_base, ("dimension", "bounds", "unnamed", "periods", "part_names", "region_names", "divided")
+    )
+    contains, distance, project, normal, rough_distance, beside, onto = map(
+        _of_base, ("contains", "distance", "project", "normal", "rough_distance", "beside", "onto")
+    )
+    region_of, parts, plain, volume, arcs, boundary_cloud, open_ends = map(
+        _of_base, ("region_of", "parts", "plain", "volume", "arcs", "boundary_cloud", "open_ends")
+    )
 
 
 @dataclass(frozen=True, eq=False)
