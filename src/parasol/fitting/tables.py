@@ -50,7 +50,7 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
 
 def _number(cell: str) -> float | None:
     try:
-        return float(cell)
+        return None if "_" in cell else float(cell)  # Python takes 1_2 for 12
     except ValueError:
         return None
 
