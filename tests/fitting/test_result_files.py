@@ -281,3 +281,32 @@ def test_decimal_commas_are_named_not_taken_for_words(tmp_path, text):
     (tmp_path / "runs.csv").write_text(text)
     with pytest.raises(ps.ParasolError, match=r"numbers with commas in the column '(a|drag)', such as (0,1|2,5)"):
         ps.read_results(tmp_path / "runs.csv", parameters=["a"])
+
+
+@pytest.mark.parametrize("column", ["Run", "File", "run of the index"])
+def test_tables_of_any_kind_say_which_file_belongs_to_a_row(column, tmp_path):
+    """Only dicts and CSV files did: rows of a data frame were taken in the order of the files."""
+    pandas = pytest.importorskip("pandas")
+    for k in (1, 2, 10):
+        np.save(tmp_path / f"run_{k}.npy", np.full(3, float(k)))
+    names = [f"run_{k}" for k in (10, 1, 2)] if column == "File" else [10, 1, 2]
+    frame = pandas.DataFrame({"a": [10.0, 1.0, 2.0], column.split()[0]: names})
+    frame = frame.set_index("run") if column == "run of the index" else frame
+    runs = ps.read_results(tmp_path / "run_*.npy", frame)
+    assert runs.parameters == ("a",)
+    assert runs.fields["u"][:, 0].tolist() == runs.mus[:, 0].tolist()
+
+
+def test_places_far_from_zero_are_compared_by_their_own_extent(tmp_path):
+    """Of coordinates about 5e6, as maps have them, meshes that were off by metres were the same."""
+    for k in (1, 2):
+        np.savez(
+            tmp_path / f"run_{k}.npz", u=np.full(3, k), points=5e6 + np.array([[0.0], [1.0], [2.0 + 0.5 * (k - 1)]])
+        )
+    with pytest.raises(ps.ParasolError, match="another 'points'"):
+        ps.read_results(tmp_path / "run_*.npz", {"a": [1.0, 2.0]})
+
+
+def test_names_with_underscores_are_no_numbers(tmp_path):
+    (tmp_path / "runs.csv").write_text("mesh,q\n1_2,1\n12,2\n")
+    assert ps.read_results(tmp_path / "runs.csv", ["mesh"]).labels == {"mesh": ("12", "1_2")}

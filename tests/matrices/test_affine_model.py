@@ -512,6 +512,25 @@ def test_an_indefinite_block_proves_nothing():
     assert set(surrogate([[0.2], [0.9]]).bound_kind) == {"probable"}
 
 
+def test_parts_in_small_units_are_looked_at_in_these():
+    """Where the product is another than the sum of the matrices in one part only, in units 1e14 times smaller, bounds hold too."""
+    n, stiff = 6, 2 * np.eye(6) - np.eye(6, k=1) - np.eye(6, k=-1)
+    zero, a, b = np.zeros((n, n)), *ps.parameters(a=(0.1, 10.0), b=(0.1, 10.0))
+    one = np.block([[1e14 * stiff, zero], [zero, 0.02 * stiff]])
+    two = np.block([[1e14 * np.eye(n), zero], [zero, 0.01 * np.eye(n)]])
+    product, load = one + two, np.append(np.zeros(n), np.ones(n))
+    product[n:, n:] = np.diag(np.linspace(1, 100, n))
+    model = ps.AffineModel({a: one, b: two}, {1: load}, product=product)
+    reduced = ps.greedy(model, n_modes=2).reduced
+    mus = np.array([[0.1, 0.1], [0.1, 10.0], [10.0, 0.1], [0.2, 5.0], [3.0, 0.4]])
+    answer, truth = reduced.solve(mus), np.array([np.linalg.solve(m[0] * one + m[1] * two, load) for m in mus])
+    gap = reduced.basis.norm(answer.values - truth) / reduced.basis.norm(truth)
+    assert np.all(gap <= answer.bounds.relative)
+    lopsided = product + np.diag(np.append(np.zeros(n), np.ones(n - 1)), 1)
+    with pytest.raises(ps.errors.InputError, match="not symmetric"):
+        ps.AffineModel({a: one, b: two}, {1: load}, product=lopsided)
+
+
 def test_boundary_values_that_are_not_zero_prove_nothing_by_energy():
     """The error has a part where values are stated, and there the matrix is not symmetric."""
     points, cells, left, right, _, load, free = halves()

@@ -272,3 +272,13 @@ def test_a_source_that_vanishes_at_all_stored_times_is_not_lost(monkeypatch):
     reduced = from_trajectories(model, solved(model, 8), 1e-6)
     mu = model.vector({"a": 1.3})
     assert errors(reduced.values([mu]), model.solve(mu).flat[None])[0] < 1e-3
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-10])
+def test_damping_that_acts_on_given_values_is_refused_in_any_unit(unit):
+    inner = np.diag([0.0, 1.0, 1.0, 0.0])
+    chain = unit * inner @ (2 * np.eye(4) - np.eye(4, k=1) - np.eye(4, k=-1))
+    options = {"mass": unit * inner, "damping": chain, "times": [0.0, 1.0]}
+    model = ps.AffineModel({a: chain, 1: np.eye(4) - inner}, {sin(t): np.eye(4)[0]}, **options)
+    with pytest.raises(ps.errors.NoCertificate, match="a time derivative acts on values"):
+        space_basis(model, ps.solve_many(model, [[1.0]]), n_modes=2)

@@ -475,3 +475,11 @@ def test_more_mistakes_are_told(snapshots, surrogate, model):
     )
     with pytest.raises(ps.ParasolError, match="mus has shape"):
         ps.fit(snapshots, "linear", basis=ps.pod(snapshots, n_modes=3), model=other)
+
+
+@pytest.mark.parametrize("wanted", [0.55e-9, float("nan")])
+def test_only_stored_times_are_times_however_short(wanted):
+    layout = ps.runtime.Layout(times=np.linspace(0.0, 1e-9, 11))
+    assert layout.time_indices([0.1e-9 + 0.2e-9, 1e-9]).tolist() == [3, 10]
+    with pytest.raises(ps.ParasolError, match="is not a stored time"):
+        layout.time_indices([wanted])

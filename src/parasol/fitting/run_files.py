@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from parasol.checks import dates_refused, is_date, unmasked
 from parasol.errors import FileError, InputError, ParasolWarning
 from parasol.fitting.tables import Read, chosen, is_names, table_of
 from parasol.runtime.layout import AXES
+from parasol.runtime.parameters import named_columns
 
 _FILES = ("file", "filename", "path")  # what a column with the names of files is called
 _SAME = ("points", "cells", "times", "weights")  # what all runs have in common
@@ -28,8 +29,7 @@ def of_runs(paths: list[Path], read: Callable[[Path], dict[str, Any]], parameter
         raise InputError(
             f"{len(paths)} files do not say their parameters. Give parameters=, a table with a row for each file."
         )
-    if isinstance(mus, dict):
-        paths, mus = matched(paths, mus)
+    paths, mus = matched(paths, mus)
     runs = [read(path) for path in paths]
     first = runs[0]
     axes = [name for name in AXES if name in first] if "points" not in first else []
@@ -72,12 +72,22 @@ def _equal(mine: np.ndarray, its: np.ndarray) -> bool:
     """Whether places and times are the same but for the digits that a table was written with; cells to the last."""
     if mine.dtype.kind in "iub" and its.dtype.kind in "iub":
         return np.array_equal(mine, its)
-    return np.allclose(mine, its, rtol=1e-6, atol=1e-9 * np.max(np.abs(its), initial=0.0))
+    size = np.ptp(its) or np.max(np.abs(its), initial=0.0)  # far from zero, places differ in their last digits
+    return bool(np.all(np.abs(mine - its) <= 1e-6 * size))
 
 
-def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:
-    """The files in the order of the rows of the table, by a column of their names or numbers where there is one."""
-    column = next((name for name in _FILES if name in table), None)
+def matched(paths: list[Path], given: Any) -> tuple[list[Path], Any]:
+    """The files in the order of the rows of the table, by a column of their names or numbers where there is one.
+
+    The index of a data frame is one where it has a name.
+    """
+    table = dict(given) if isinstance(given, Mapping) else named_columns(given)
+    if table is None:
+        return paths, given
+    index = getattr(given, "index", None)
+    if isinstance(name := getattr(index, "name", None), str) and name.lower() in (*_FILES, *_NUMBERS):
+        table = {name: np.asarray(index)} | table
+    column = next((name for name in table if name.lower() in _FILES), None)
     numbered = None if column is not None else next((name for name in table if name.lower() in _NUMBERS), None)
     key = column or numbered
     if numbered is not None and not all(_is_whole(row) for row in np.asarray(table[numbered]).tolist()):

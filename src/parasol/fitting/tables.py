@@ -53,7 +53,7 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
 def number_of(cell: str) -> float | None:
     """The number that a text is; None where it is none."""
     try:
-        return float(cell)
+        return None if "_" in cell else float(cell)  # Python takes 1_2 for 12
     except ValueError:
         return None
 

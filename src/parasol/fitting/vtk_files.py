@@ -24,8 +24,7 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
         raise NotInstalled('VTK files are read with pyvista: pip install "parasol-pde[vtk]".') from None
     declared: list[str] = list(parameters) if is_names(parameters) else []
     mus = None if parameters is None or declared else table_of(parameters)
-    if isinstance(mus, dict):
-        paths, mus = matched(paths, mus)
+    paths, mus = (paths, None) if mus is None else matched(paths, mus)
     fields: dict[str, list[np.ndarray]] = {}
     points, cells, inside = np.empty((0, 3)), None, []
     for path in paths:

@@ -19,7 +19,7 @@ from parasol.pde.inputs import Inputs
 from parasol.pde.parameters import Parameter, ParameterSpace
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.rows import Varying
-from parasol.pde.sparse_direct import positive_definite
+from parasol.pde.sparse_direct import positive_definite, symmetric
 from parasol.pde.sparse_pattern import Pattern, distances
 from parasol.pde.terms import Terms
 from parasol.runtime.products import MatrixProduct, Weights, check_weights
@@ -27,7 +27,7 @@ from parasol.runtime.rows import RowFunction
 from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
-_SYMMETRIC = 1e-10  # relative to the largest entry
+_SYMMETRIC = 1e-10  # relative to the largest entries of row and column
 _ROUNDING = 1e-14  # of the diagonal: a stiffness matrix without constraints is positive by rounding alone
 _N_TRIED = 400  # parameters at which each theta is looked at, half of them corners of the box
 _MOST_TERMS = 10_000  # a mapping with more is a vector by mistake
@@ -383,11 +383,9 @@ def read_product(given: Any, n: int) -> Weights:
     matrix = as_matrix(given, "the product")
     if matrix.shape != (n, n):
         raise InputError(f"the product is {matrix.shape} for {n} unknowns.")
-    gap = abs(matrix - matrix.T)
-    if gap.nnz and gap.max() > _SYMMETRIC * abs(matrix).max():
-        raise InputError(
-            f"the product is not symmetric, by up to {gap.max():.1e}. An inner product is: give X with X = X.T."
-        )
+    if not symmetric(matrix, _SYMMETRIC):
+        gap = abs(matrix - matrix.T).max()
+        raise InputError(f"the product is not symmetric, by up to {gap:.1e}. An inner product is: give X with X = X.T.")
     product = MatrixProduct.of(matrix)
     if not positive_definite(matrix - sparse.diags_array(_ROUNDING * matrix.diagonal())):
         raise InputError("the product is not positive definite. An inner product has xᵀ X x > 0 for all x but 0.")

@@ -58,6 +58,20 @@ def positive_definite(matrix: sparse.sparray) -> bool:
     return bool(np.array_equal(factors.perm_r, factors.perm_c) and np.all(factors.U.diagonal() > 0))
 
 
+def symmetric(matrix: sparse.csr_array, relative: float) -> bool:
+    """Whether entries differ from those across the diagonal by rounding, beside the largest ones in their row and column.
+
+    Unknowns may have units of their own: what is rounding in one part of a matrix is all there is in another.
+
+    >>> symmetric(sparse.csr_array([[1e14, 0, 0], [0, 2, 1], [0, 1, 2]]), 1e-12)
+    True
+    >>> symmetric(sparse.csr_array([[1e14, 0, 0], [0, 2, 1], [0, 0, 2]]), 1e-12)
+    False
+    """
+    gap, size = (matrix - matrix.T).tocoo(), abs(matrix).max(axis=1).toarray().ravel()
+    return bool(np.all(np.abs(gap.data) <= relative * np.sqrt(size[gap.row]) * np.sqrt(size[gap.col])))
+
+
 @dataclass(frozen=True, eq=False)
 class Factors:
     """Factors of one matrix: `solve` answers for one right-hand side (n,) or several (n, m).

@@ -53,9 +53,8 @@ class Constraints:
         leading = rows.mass if order == 2 else rows.damping
         lift = solve(data) if len(active) else data
         for matrix in [model.terms.matrix(data) for _, _, data in model.terms.time_data]:
-            if np.max(np.abs((matrix @ lift)[rows.second | rows.first]), initial=0.0) > 1e-8 * max(
-                1.0, abs(matrix).max()
-            ):
+            size = abs(matrix).max() * np.max(np.abs(lift), initial=0.0)
+            if np.max(np.abs((matrix @ lift)[rows.second | rows.first]), initial=0.0) > 1e-8 * size:
                 raise NoCertificate(f"a time derivative acts on values that boundary conditions fix. {INSTEAD}.")
         return cls(model, order, np.flatnonzero(~held), active, lift, leading, solve)
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from parasol.errors import InputError
 from parasol.pde.model import Model
-from parasol.pde.sparse_direct import positive_definite
+from parasol.pde.sparse_direct import positive_definite, symmetric
 from parasol.reduction.affine import affine_form
 from parasol.reduction.certificate import ROUNDING, Cover, lanczos_margin, operator_norm
 from parasol.reduction.products import MatrixRoot, Root, root_of
@@ -61,7 +61,7 @@ def energy_preparation(model: Model, weights: Weights | None) -> EnergyPreparati
     blocks = [a[free][:, free].tocsr() for a in terms.operators]
     for block in blocks:
         block.eliminate_zeros()
-    if not len(free) or not all(_symmetric(block) for block in blocks):
+    if not len(free) or not all(symmetric(block, _SYMMETRIC) for block in blocks):
         return None
     form, root, candidates = affine_form(model), root_of(model, weights), candidates_for(model)
     thetas = form.operator_theta(candidates)
@@ -115,11 +115,12 @@ def _combination(blocks: list[sparse.csr_array], weights: Weights | None, free: 
     """Positive factors c with X = Σ c_q A_q on the free unknowns, where the inner product X is such a sum; else None."""
     if not isinstance(weights, MatrixProduct):
         return None
-    x = weights.matrix[free][:, free]
+    unit = sparse.diags_array(1 / np.sqrt(weights.matrix.diagonal()[free]))  # unknowns may have units of their own
+    x, *parts = (unit @ part @ unit for part in (weights.matrix[free][:, free], *blocks))
     probe = np.random.default_rng(0).standard_normal((len(free), 3))
-    columns, wanted = np.stack([(block @ probe).ravel() for block in blocks], axis=1), (x @ probe).ravel()
+    columns, wanted = np.stack([(part @ probe).ravel() for part in parts], axis=1), (x @ probe).ravel()
     factors = np.linalg.lstsq(columns, wanted)[0]
-    gap = x - sum(c * block for c, block in zip(factors, blocks, strict=True))
+    gap = x - sum(c * block for c, block in zip(factors, parts, strict=True))
     close = abs(gap).max() <= _SYMMETRIC * abs(x).max()
     return factors if close and np.all(factors[[block.nnz > 0 for block in blocks]] > 0) else None
 
@@ -142,11 +143,6 @@ def _equivalence(root: Root, energy_root: MatrixRoot, free: np.ndarray) -> tuple
         lambda y: mask * root.back_transposed(energy_root.into_transposed(y)),
     )
     return larger, smaller
-
-
-def _symmetric(block: sparse.csr_array) -> bool:
-    gap = abs(block - block.T)
-    return gap.nnz == 0 or gap.max() <= _SYMMETRIC * abs(block).max()
 
 
 def _semidefinite(block: sparse.csr_array) -> bool:

@@ -151,7 +151,9 @@ class Layout:
         if not len(wanted):
             raise InputError("times is empty. Give at least one stored time.")
         indices = np.argmin(np.abs(self.times[None, :] - wanted[:, None]), axis=1)
-        off = np.abs(self.times[indices] - wanted) > 1e-9 * max(1.0, float(np.ptp(self.times)))
+        gaps = np.diff(self.times, prepend=-np.inf, append=np.inf)
+        gaps = np.minimum(np.minimum(gaps[:-1], gaps[1:]), np.ptp(self.times) or np.abs(self.times))
+        off = ~(np.abs(self.times[indices] - wanted) <= 1e-6 * gaps[indices])
         if np.any(off):
             raise InputError(
                 f"t={wanted[off][0]:g} is not a stored time. Stored are {len(self.times)} from "
