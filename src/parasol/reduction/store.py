@@ -289,7 +289,15 @@ def claim(folder: Path) -> Iterator[None]:
             raise FileError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
 
     with disk.claim(folder, "snapshot store", check):
-        for path in folder.glob("*/.*"):
-            if disk.TEMPORARY.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-        yield
+        _tidy(folder)
+        try:
+            yield
+        finally:
+            _tidy(folder)  # after processes that were ended while they wrote
+
+
+def _tidy(folder: Path) -> None:
+    for path in folder.glob("*/.*"):
+        if disk.TEMPORARY.fullmatch(path.name):
+            with contextlib.suppress(OSError):
+                path.unlink()
