@@ -221,7 +221,13 @@ def test_greedy_solves_are_kept_too(layer, tmp_path):
     assert second["new_solves"] == 0
     assert second["solves"] == first["solves"]
     assert second["bound"] == first["bound"]
-    assert len(list(tmp_path.glob("nodes-*.npz"))) == 1
+    (nodes,) = tmp_path.glob("nodes-*.npz")
+    raw = bytearray(nodes.read_bytes())
+    raw[700] ^= 1
+    nodes.write_bytes(raw)
+    again = learn(layer, 1e-3, store=tmp_path, **quick).facts["learn"]
+    assert "Bad CRC-32 for file 'points.npy'. The nodes are chosen anew." in again["notes"][0]
+    assert again["new_solves"] == 0
     with pytest.warns(ps.ParasolWarning, match="not reused: "):  # a word of the user's makes another problem of it
         other = learn(layer, 1e-3, store=tmp_path, fingerprint="as of today", **quick).facts["learn"]
     assert other["new_solves"] == first["solves"]

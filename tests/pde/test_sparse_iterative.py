@@ -13,6 +13,7 @@ from parasol.pde import sparse_direct
 from parasol.pde.catalogue import problem_names
 from parasol.pde.discretize import discretize_with
 from parasol.pde.sparse_direct import IterativeFactors, SingularMatrixError, chosen_solver, factorize, random_signs
+from parasol.pde.sparse_iterative import gmres
 from parasol.pde.sparse_pattern import Pattern
 
 
@@ -194,6 +195,23 @@ def test_elimination_that_does_not_fit_is_refused(monkeypatch):
     pattern, matrix = hostile()
     with pytest.raises(SolveFailed, match=r"iterations stalled .* needs about .* GB .* Use fewer nodes"):
         factorize(pattern, matrix.data, backend="iterative")
+
+
+def test_a_preconditioner_that_grows_beyond_all_numbers_ends_the_cycle():
+    right = np.arange(1.0, 6.0)
+    change, count = gmres(np.diag(right), lambda r: 1e200 * r, right, 1e-12)  # entries are finite, their norms are not
+    assert not np.any(change)
+    assert count == 1
+
+
+def test_conditions_on_slopes_in_space_where_most_rows_touch_a_ghost():
+    x, y, z = ps.coordinates("x y z")
+    u = ps.unknown("u", x, y, z)
+    problem = ps.Problem(ps.Ball((0.0, 0.0, 0.0), 1.0), ps.Eq(-ps.laplacian(u) + u, x), ps.Neumann(x))
+    direct = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=800), solver="direct")
+    found = replace(direct, solver="iterative", terms=replace(direct.terms, pattern=copied(direct))).solve()
+    assert found.backend.startswith("iterative")
+    assert difference(direct.solve(), found) < 1e-11
 
 
 def test_right_hand_sides_of_zeros_and_of_what_is_not_finite(flower):

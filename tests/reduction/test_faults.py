@@ -80,6 +80,16 @@ def test_a_read_only_disk_is_refused_before_the_first_solve_and_can_be_read(smal
     assert len(open_snapshots(small_disk / "s").solutions) == 4
 
 
+def test_a_disk_that_becomes_read_only_on_the_way_is_one_line(small_disk):
+    def progress(fraction):
+        if fraction > 0.5:
+            remount(small_disk, "ro")
+
+    with pytest.raises(WriteFailed, match=r"Read-only file system\. Finished chunks are kept"):
+        solve_many(waves, MUS[:4], store=small_disk / "s", chunk_size=1, progress=progress)
+    np.testing.assert_array_equal(open_snapshots(small_disk / "s").solutions, [waves(mu) for mu in MUS[:2]])
+
+
 LIMITED = """
 import resource, signal, sys
 import numpy as np

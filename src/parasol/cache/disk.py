@@ -23,6 +23,14 @@ def publish(path: Path, fill: Callable[[Path], object], *, advice: str = "Choose
         _to_disk(temporary)  # before the name: should that be lost with the power, the file is just not there
 
 
+def remove(path: Path, *, advice: str = "Check its permissions.") -> None:
+    """Take a file away if it is there; what the system refuses is a `WriteFailed`."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise WriteFailed(f"cannot remove {str(path)!r}: {error.strerror}. {advice}") from error
+
+
 def check_output(path: str | Path, suffixes: Sequence[str] | None) -> Path:
     """The path, if a file can be written there and its suffix is one of those known (None: any will do).
 
@@ -74,7 +82,7 @@ def replacing(path: Path, *, advice: str = "Choose another place.") -> Iterator[
         failed.path = str(given)
         raise failed from reason
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             temporary.unlink()
 
 
@@ -112,7 +120,8 @@ def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] 
                 path.unlink(missing_ok=True)
         yield
     finally:
-        lock.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a disk that has become read-only: what it refused is said already
+            lock.unlink()
 
 
 def _take(mine: Path, lock: Path, what: str) -> None:

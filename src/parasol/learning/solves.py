@@ -319,13 +319,13 @@ def _read(manifests: list[Path]) -> dict[bytes, Solved]:
     """All solves of these batches; one that is gone since has none, and what is damaged is left out with a warning."""
     solves: dict[bytes, Solved] = {}
     for folder in [manifest.parent for manifest in manifests if manifest.exists()]:
-        about = read_manifest(folder)
-        if about.version == VERSION and n_chunks_in(folder):
-            try:
+        try:
+            about = read_manifest(folder)
+            if about.version == VERSION and n_chunks_in(folder):
                 say_damaged(drop_damaged(folder, about, read_mus(folder, about)))
-            except FileError as error:
-                say_damaged([str(error)])
-                continue
+        except FileError as error:
+            say_damaged([str(error)])
+            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)
             solves |= _kept(open_snapshots(folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike
 from parasol import __version__
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
-from parasol.errors import FileError, InputError
+from parasol.errors import FileError, InputError, ParasolWarning
 from parasol.fitting.reading import read_results
 from parasol.fitting.results import Results
 from parasol.learning.nodes import Discretised, discretize_on
@@ -70,7 +71,11 @@ def stored_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey)
     path = _path(store, problem, key)
     if not path.is_file():
         return None
-    held = _read(path, ("n_interior", "about"), _ARRAYS)
+    try:
+        held = _read(path, ("n_interior", "about"), _ARRAYS)
+    except FileError as error:
+        warnings.warn(f"{error} The nodes are chosen anew.", ParasolWarning, stacklevel=2)
+        return None
     if "part_normals" not in held:  # of a version that knew one normal per node, which was wrong at some corners
         return None
     about = json.loads(str(held["about"]))

@@ -26,6 +26,11 @@ _WEAK = (
     0.15  # share of the diagonal in the sum of sizes of its row, of the same unknown function; inside it is 0.18 to 0.4
 )
 _WIDEST = 0.4  # share of the unknowns that the strip may have
+_REACH = (
+    0.0,
+    0.1,
+    1.0,
+)  # share of its diagonal above which a row touches the unknown of a weak one: the first that fits
 _COARSEST = 300
 
 
@@ -102,6 +107,7 @@ class Krylov:
         raise Stalled(left / size, total)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def gmres(matrix, precondition: Callable[[np.ndarray], np.ndarray], right: np.ndarray, aim: float, most: int = _CYCLE):
     """One cycle of GMRES, preconditioned from the right: what it adds to the solution, and the number of iterations.
 
@@ -120,13 +126,13 @@ def gmres(matrix, precondition: Callable[[np.ndarray], np.ndarray], right: np.nd
     turned[0], k = norm, 0
     for k in range(most):
         v = matrix @ precondition(basis[k])
-        if not np.all(np.isfinite(v)):
-            break
         column = basis[: k + 1] @ v
         v = v - column @ basis[: k + 1]
         again = basis[: k + 1] @ v
         v = v - again @ basis[: k + 1]
         column, length = column + again, float(np.linalg.norm(v))
+        if not np.isfinite(length):  # the preconditioner is no approximate inverse, and grows beyond all numbers
+            break
         for i in range(k):
             c, s = turns[i]
             column[i], column[i + 1] = c * column[i] + s * column[i + 1], c * column[i + 1] - s * column[i]
@@ -154,11 +160,10 @@ class Multigrid:
     def __init__(self, block: sparse.csr_matrix, fields: np.ndarray):
         self.block = block
         weak = _weak_rows(block, fields)
-        touched = np.asarray(abs(block[:, np.flatnonzero(weak)]).sum(axis=1)).ravel() > 0 if np.any(weak) else weak
-        strip = np.flatnonzero(weak | touched)
-        if len(strip) > _WIDEST * len(weak):
-            weak, strip = np.zeros_like(weak), strip[:0]
-        self.strip = strip
+        touch = _largest_at(block, weak)
+        strips = (np.flatnonzero(weak | (touch > least * np.abs(block.diagonal()))) for least in _REACH)
+        self.strip = strip = next((one for one in strips if len(one) <= _WIDEST * len(weak)), np.arange(0))
+        weak &= len(strip) > 0
         try:
             self._strip = splu(sparse.csc_matrix(block[strip][:, strip])) if len(strip) else None
         except RuntimeError as error:  # a singular strip
@@ -206,6 +211,11 @@ def _weak_rows(block: sparse.csr_matrix, fields: np.ndarray) -> np.ndarray:
     if np.any(fields != fields[0]):
         sizes = sizes * (fields[row] == fields[block.indices])
     return block.diagonal() <= _WEAK * np.bincount(row, sizes, minlength=n)
+
+
+def _largest_at(block: sparse.csr_matrix, weak: np.ndarray) -> np.ndarray:
+    """(n,): the largest entry of each row at the unknowns of weak rows, by size; 0 where it has none."""
+    return abs(block[:, np.flatnonzero(weak)]).max(axis=1).toarray().ravel() if np.any(weak) else np.zeros(len(weak))
 
 
 def _hierarchy(block: sparse.csr_matrix) -> Any:

@@ -142,7 +142,7 @@ def receipt_path(folder: Path, index: int) -> Path:
 def write_chunk(folder: Path, index: int, fingerprint: str, chunk: Chunk, size: int) -> StoredChunk:
     """Write one chunk, with room for `size` rows: equal chunks give equal bytes."""
     receipt = receipt_path(folder, index)
-    receipt.unlink(missing_ok=True)  # of fewer rows, where a store is extended
+    disk.remove(receipt, advice=RESUME)  # of fewer rows, where a store is extended
     sums = {}
     for name, rows in (("solutions", chunk.solutions), ("hidden", chunk.hidden)):
         if rows.size:

@@ -228,7 +228,7 @@ def solve_many(
     `solver` is a model, anything with `solve(mu)` that returns an array or has `values`, or a function of mu. The work is
     done here, by `jobs` processes, or by any executor of `concurrent.futures`, such as Dask's `client.get_executor()` or
     `mpi4py.futures.MPIPoolExecutor`: the numbers are the same to the last bit. With a store the workers of an executor
-    read the solver there and write their chunks themselves, and only small facts travel back; all have to see its folder.
+    write their chunks themselves, and only small facts travel back; all have to see its folder.
     With a `store` (a folder) every finished chunk is on disk at once, and a run that was stopped, however, goes on where
     it was when called again; more parameters may follow those it began with. A parameter at which the solver fails is
     recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise `ps.errors.SolveFailed`;

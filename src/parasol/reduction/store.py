@@ -43,6 +43,7 @@ from parasol.reduction.zarr_files import chunk_file, decoded, encoded, has_layou
 
 VERSION = 2
 MANIFEST = "manifest.json"
+_COPY = "Restore it from a copy, or delete the folder and solve anew."
 _QUOTED = 3  # damaged chunks named one by one
 _RECEIPT = re.compile(r"(\d{6,})\.json")
 
@@ -92,7 +93,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise FileError(f"the snapshot store {folder} is damaged: {MANIFEST} cannot be read ({error}).") from None
+        raise FileError(
+            f"the snapshot store {folder} is damaged: {MANIFEST} cannot be read ({error}). {_COPY}"
+        ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise FileError(f"{folder} is not a snapshot store: {MANIFEST} is about something else. Choose another path.")
     version = content.get("version")
@@ -102,9 +105,7 @@ def read_manifest(folder: Path) -> Manifest:
         )
     stated = content.pop("sha256", None)
     if version not in (older_stores.VERSION, VERSION) or stated != checksum(content):
-        raise FileError(
-            f"the snapshot store {folder} is damaged: the checksum of {MANIFEST} is wrong. Restore it from a copy."
-        )
+        raise FileError(f"the snapshot store {folder} is damaged: the checksum of {MANIFEST} is wrong. {_COPY}")
     stated = {f.name: content.get(f.name) for f in fields(Manifest)}
     return Manifest(**{**stated, "parameters": tuple(content["parameters"])})
 
@@ -247,7 +248,11 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
 def say_damaged(reasons: list[str]) -> None:
     """Warn of chunks that are damaged and will be solved again."""
     for why in reasons[:_QUOTED]:
-        warnings.warn(f"{why.split('. Run again')[0]}. Its parameters are solved anew.", ParasolWarning, stacklevel=4)
+        warnings.warn(
+            f"{why.split('. Run again')[0].removesuffix(f'. {_COPY}')}. Its parameters are solved anew.",
+            ParasolWarning,
+            stacklevel=4,
+        )
     if len(reasons) > _QUOTED:
         warnings.warn(f"and {len(reasons) - _QUOTED} more damaged chunks.", ParasolWarning, stacklevel=4)
 
@@ -289,7 +294,15 @@ def claim(folder: Path) -> Iterator[None]:
             raise FileError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
 
     with disk.claim(folder, "snapshot store", check):
-        for path in folder.glob("*/.*"):
-            if disk.TEMPORARY.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-        yield
+        _tidy(folder)
+        try:
+            yield
+        finally:
+            _tidy(folder)  # after processes that were ended while they wrote
+
+
+def _tidy(folder: Path) -> None:
+    for path in folder.glob("*/.*"):
+        if disk.TEMPORARY.fullmatch(path.name):
+            with contextlib.suppress(OSError):
+                path.unlink()
