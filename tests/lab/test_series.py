@@ -245,6 +245,35 @@ def test_digits_that_a_polynomial_loses_are_inside_the_certificate():
     assert first > 50 * second
 
 
+def test_rounding_of_what_cancels_in_a_residual_is_inside_the_certificate():
+    """C c = h with ‖c‖ a million times ‖h‖: the residual is 0, and what floats make of it is rounding of C c, not of h."""
+    system = certificate.polynomial_system(common_factor(0.0, 1e3)[0])
+    smallest = np.linalg.eigh(system.gram[0])[1][:, 0]
+    series = np.random.default_rng(0).normal(size=(9, 1)) * smallest
+    shape = [len(series) + len(system.gram) - 1]
+    gram, values = certificate.to_values(system.gram, shape), certificate.to_values(series, shape)
+    right = certificate.to_series(np.einsum("nij,nj->ni", gram, values), 1)
+    system = replace(system, right=right, terms=(0.0, 0.0))
+    rounding = np.linalg.norm(system.residual(series), axis=-1).sum()
+    assert 1e3 * np.finfo(float).eps * np.linalg.norm(right, axis=-1).sum() < rounding < system.noise(series)
+
+
+def test_rounding_of_the_operator_acts_on_large_residuals():
+    """f is orthogonal to B, so c = 0; of B off by δB it is (BᵀB)⁻¹ δBᵀ f, large where B is nearly singular."""
+    system, _ = common_factor(0.0, 1e3)
+    direction = np.linalg.qr(np.hstack([system.operators[1], np.eye(7)[:, :1]]))[0][:, 3]
+    least = np.linalg.svd(system.operators[1])[2][-1]
+    system = replace(
+        system,
+        loads=np.outer([1.5, 1.0], direction),
+        summed=(np.array([1e4, 1.0]), np.zeros(2)),  # terms of 1e4 make B
+    )
+    lost = 1e4 * np.finfo(float).eps * np.outer(direction, least)
+    moved = replace(system, operators=system.operators + np.array([lost, 0 * lost])).coefficients(np.zeros((1, 1)))
+    proof = certificate.prove(certificate.polynomial_system(system), np.zeros((1, 3)), 1.0)
+    assert 1e-7 < np.linalg.norm(moved) < proof.bound
+
+
 def test_large_terms_that_cancel_are_refused():
     system = common_factor(0.0, 100.0)[0]
     cancelled = replace(system, summed=(np.array([1e14, 1.0]), np.array([1e14, 1.0])))
