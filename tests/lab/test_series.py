@@ -155,14 +155,26 @@ def test_hostile_systems_are_proven_or_refused(name):
 
 
 def test_rounding_of_the_parameters_is_inside_the_certificate():
-    near, far = (construction.evaluation_rounding({(3,): 1.0}, np.array([[low], [low + 3.0]])) for low in (0.0, 1e9))
-    assert near < 1e-13
-    assert far > 1e8 * near
-    x = np.random.default_rng(0).uniform(1e9, 1e9 + 3, 500)
-    scaled = 2 / 3 * x + (-2 / 3 * 1e9 - 1)  # as a layer computes it
-    exact = np.array([float(2 * (sympy.Rational(v) - 10**9) / 3 - 1) for v in x])
-    gap = np.abs(chebyshev.chebval(scaled, [0, 0, 0, 1]) - chebyshev.chebval(exact, [0, 0, 0, 1])).max()
-    assert 1e-9 < gap < far
+    for k in (3, 60):
+        bounds = [np.array([[low], [low + 3.0]]) for low in (0.0, 1e9)]
+        near, far = (construction.evaluation_rounding({(k,): 1.0}, each) for each in bounds)
+        assert near < 1e-14 * k**2
+        assert far > 1e8 * near
+        x = 1e9 + np.r_[np.random.default_rng(0).uniform(0, 3, 200), np.linspace(0, 1e-5, 200)]
+        scaled = 2 / 3 * x + (-2 / 3 * 1e9 - 1)  # as a layer computes it
+        exact = np.array([float(2 * (sympy.Rational(v) - 10**9) / 3 - 1) for v in x])
+        gap = np.abs(chebyshev.chebval(scaled, np.eye(k + 1)[k]) - chebyshev.chebval(exact, np.eye(k + 1)[k])).max()
+        assert far / 30 < gap < far
+
+
+def test_rounding_of_the_parameters_is_inside_what_is_said_of_a_network_without_squares():
+    system = shifted(10**9)
+    system.operators[2] = 0.0  # c is affine in a, and no square errs
+    built = chebyshev_construction(system, 1e-3)
+    mus = np.linspace(1e9, 1e9 + 3, 200)[:, None]
+    found = np.linalg.norm(built.network(mus) - system.coefficients(mus), axis=1).max()
+    assert built.levels == 0
+    assert 10 * built.polynomial_error < found < built.bound
 
 
 def common_factor(far, kappa):
@@ -274,6 +286,22 @@ def test_rounding_of_the_operator_acts_on_large_residuals():
     assert 1e-7 < np.linalg.norm(moved) < proof.bound
 
 
+def test_c_solves_its_polynomials():
+    """D² BᵀB c = D² Bᵀf at any point: degrees of quotients and a change of basis are in them."""
+    system = system_of([(0.5, 2.0), (-1.0, 1.0)], ["a**4/(a + 1)", "(a + b**3)/(b + 3)", "a*b**2"], strength=0.6)
+    system = replace(system, back=np.array([[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]]))
+    polynomials = certificate.polynomial_system(system)
+    x = np.random.default_rng(1).uniform(-1, 1, (20, 2))
+    gram, right = (
+        np.array([chebyshev.chebval2d(*at, part) for at in x]) for part in (polynomials.gram, polynomials.right)
+    )
+    c = system.coefficients_inside(x)
+    assert np.abs(np.einsum("nij,nj->ni", gram, c) - right).max() < 1e-12 * np.abs(right).max()
+    larger = replace(polynomials, terms=(1e6 * polynomials.terms[0], 0.0))
+    assert larger.gram_noise > 1e5 * polynomials.gram_noise
+    assert larger.noise(np.ones((2, 2, 3))) > 1e5 * polynomials.noise(np.ones((2, 2, 3)))
+
+
 def test_large_terms_that_cancel_are_refused():
     system = common_factor(0.0, 100.0)[0]
     cancelled = replace(system, summed=(np.array([1e14, 1.0]), np.array([1e14, 1.0])))
@@ -360,6 +388,21 @@ def test_squares_err_by_what_is_said_at_most(p, degree, allowed):
     exact = sum(np.prod([tables[j][:, k[j]] for j in range(p)], axis=0)[:, None] * c for k, c in coefficients.items())
     found = np.linalg.norm(network((bounds.sum(0) + x * np.ptp(bounds, axis=0)) / 2) - exact, axis=1).max()
     assert 0.05 * allowed < found <= allowed
+
+
+@pytest.mark.parametrize(
+    ("term", "levels", "point"),
+    [((4,), (1, 25), (0.0,)), ((1, 1), (1, 1, 1), (0.75, 0.25)), ((2, 2), (1, 1, 25, 25, 25), (0.0, 0.0))],
+)
+def test_what_squares_err_by_is_reached(term, levels, point):
+    """T_2 is −1 − e at 0, and T_4 is off by 4e + 2e²; x y is farthest off where x and y are midpoints and (x + y)/2 is none."""
+    steps = networks.plan_steps([term])
+    every = dict(zip(steps.of_squares, levels, strict=True))
+    p = len(term)
+    network = networks.chebyshev_network(steps, every, {term: np.ones(1)}, np.array([[-1.0] * p, [1.0] * p]))
+    exact = np.prod([np.cos(k * np.arccos(x)) for k, x in zip(term, point, strict=True)])
+    said = networks.errors_of(steps, every).terms[term]
+    assert abs(network(np.array([point]))[0, 0] - exact) == pytest.approx(said, rel=1e-9)
 
 
 ANALYTIC = ("one", "one, a wide range", "one, rational", "two", "two, polynomial", "two, rational", "three, rational")
