@@ -651,6 +651,34 @@ def test_the_lower_bound_is_below_what_exists():
             assert bound.n_weights <= chebyshev_construction(system, allowed).network.n_weights
 
 
+def of_one_square(low, high):
+    """c(a) = (a − m)² on a range with the middle m."""
+    symbol, space = sympy.Symbol("a"), ps.pde.ParameterSpace(ps.parameters(a=(low, high)))
+    square = rational((symbol - sympy.Rational(low + high) / 2) ** 2, [symbol], "here", space)
+    loads, nothing = np.array([[0.0], [0.0], [1.0]]), np.array([], dtype=int)
+    return System(np.array([0]), (square,), np.ones((1, 1, 1)), nothing, loads, np.eye(1), space, 1, "")
+
+
+def test_what_a_constant_or_a_bend_at_zero_can_do_is_not_counted():
+    for allowed, varying in ((0.51, 0), (0.49, 1)):  # c is between 0 and 1: 1/2 is within 0.51
+        assert lower.lower_bound(of_one_square(-1.0, 1.0), allowed).n_varying == varying
+    across, beside = (lower.lower_bound(of_one_square(*ends), 1e-3) for ends in ((-1.0, 1.0), (1.0, 3.0)))
+    assert across.n_pieces == beside.n_pieces
+    assert across.n_weights < beside.n_weights
+    for pieces, directions, varying in ((2, 1, 1), (5, 4, 3), (1000, 3, 5)):
+        each = [max(directions, b) + b + 2 * max(0, int(np.ceil(np.log2(pieces / (b + 1))))) for b in range(pieces)]
+        assert lower.weights_needed(pieces, directions, varying) == min(each) + max(varying, directions)
+
+
+def test_the_width_of_a_cross_is_what_it_is():
+    """± e_i in d dimensions, moved: no affine space of n dimensions is nearer to all of them than √(1 − n/d), and one is as near."""
+    cross = np.vstack([np.eye(5), -np.eye(5)]) + 7.0
+    for n in range(5):
+        least = np.sqrt(1 - n / 5)
+        assert lower._width(cross, 1.001 * least) == n
+        assert lower._width(cross, 0.999 * least) == n + 1
+
+
 def test_networks_that_lie_on_the_lower_bound_and_none_below():
     """σ(x − 1/2) has 3 weights, σ(x) 2. All networks of few weights have the pieces that their weights allow, and no more."""
     assert lower.weights_needed(2, 1, 1) == 3
