@@ -766,6 +766,28 @@ def test_the_bound_in_the_ellipses_is_the_one_of_the_theorem():
         change = half * ellipse.spread(found.axes[0], 0.0) * np.linalg.norm(system.loads[1])
         exact = (1 + tau) * (constants.gamma + change) / ((1 - tau) ** 2 * constants.beta)
         assert found.largest == pytest.approx(exact, rel=1e-9)
+    (by_degrees,) = ellipse.explicit_ellipses(system, constants, 0.5)
+    more = 1 + constants.beta / (2 * constants.alpha)
+    assert by_degrees.largest == pytest.approx(1.5 * more * constants.gamma / (0.25 * constants.beta))
+
+
+@pytest.mark.parametrize("axes", [(0.75,), (0.3, 2.0), (1.0, 0.5, 0.1)])
+def test_the_bound_of_the_series_is_the_one_of_the_theorem(axes):
+    """Section 8 of docs/theorem.md, written once more."""
+    p, eps, d, log = len(axes), 1e-4, 7, np.log2
+    rho = [b + np.sqrt(1 + b * b) for b in axes]
+    w = 3.0 * np.prod([(r + 1) / (r - 1) for r in rho])
+    n = [max(2, int(np.ceil(np.log(4 * p * w / ((1 + 1 / r) * eps)) / np.log(r))) - 1) for r in rho]
+    m = int(np.ceil(log(p * max(n) ** 2.1 * max(2.93 * w / eps, 11.8)) / 2))
+    terms = int(np.prod([k + 1 for k in n]))
+    factors = terms - int(np.prod(n)) if p > 1 else int(np.ceil(n[0] / 2)) + 1
+    rounds, last = [int(np.ceil(log(k))) for k in n], int(np.ceil(log(p)))
+    depth = (max(rounds) + last) * (m + 3) + 1
+    waiting = 3 * (m + 3) * (last * factors + sum(n) + sum(rounds) + p) + p * (depth + 1)
+    weights = (7 * m + 6) * (terms + factors) + 5 * factors + waiting + d * (terms + 2 * factors + p + 1)
+    bound = series_bound(axes, n_modes=d, largest=3.0, accuracy=eps)
+    assert (bound.degrees, bound.levels) == (tuple(n), m)
+    assert (bound.size.depth, bound.size.n_weights) == (depth, weights)
 
 
 def test_what_a_cell_leaves_out_is_in_its_bound():
