@@ -21,9 +21,11 @@ from parasol_lab.theorem import lower
 from parasol_lab.theorem.construction import certificate, ellipse
 from parasol_lab.theorem.construction import chebyshev as construction
 from parasol_lab.theorem.construction.chebyshev import chebyshev_construction
+from parasol_lab.theorem.construction.plan import Design, Plan
 from parasol_lab.theorem.construction.stability import stability
 from parasol_lab.theorem.construction.system import System
 from parasol_lab.theorem.construction.theta import rational
+from parasol_lab.theorem.growth import bound_of
 from parasol_lab.theorem.networks import chebyshev as networks
 from parasol_lab.theorem.networks.products import Wiring, product_network
 from parasol_lab.theorem.networks.series_bound import series_bound, tensor_bound
@@ -788,6 +790,16 @@ def test_the_bound_of_the_series_is_the_one_of_the_theorem(axes):
     bound = series_bound(axes, n_modes=d, largest=3.0, accuracy=eps)
     assert (bound.degrees, bound.levels) == (tuple(n), m)
     assert (bound.size.depth, bound.size.n_weights) == (depth, weights)
+
+
+def test_the_bound_does_not_depend_on_coordinates_of_the_operator():
+    """c = T y for a hundred times as large T and the same c: B and f in other units."""
+    system = CASES["one"]
+    bounds = []
+    for unit in (1.0, 100.0):
+        other = replace(system, operators=unit * system.operators, back=unit * np.eye(3))
+        bounds.append(bound_of(Plan(other, stability(other), 1e-2, Design.named("shared")), "chebyshev"))
+    assert bounds[0] == bounds[1]
 
 
 def test_what_a_cell_leaves_out_is_in_its_bound():
