@@ -21,9 +21,11 @@ from parasol_lab.theorem import lower
 from parasol_lab.theorem.construction import certificate, ellipse
 from parasol_lab.theorem.construction import chebyshev as construction
 from parasol_lab.theorem.construction.chebyshev import chebyshev_construction
+from parasol_lab.theorem.construction.plan import Design, Plan
 from parasol_lab.theorem.construction.stability import stability
 from parasol_lab.theorem.construction.system import System
 from parasol_lab.theorem.construction.theta import rational
+from parasol_lab.theorem.growth import bound_of
 from parasol_lab.theorem.networks import chebyshev as networks
 from parasol_lab.theorem.networks.products import Wiring, product_network
 from parasol_lab.theorem.networks.series_bound import series_bound, tensor_bound
@@ -155,14 +157,26 @@ def test_hostile_systems_are_proven_or_refused(name):
 
 
 def test_rounding_of_the_parameters_is_inside_the_certificate():
-    near, far = (construction.evaluation_rounding({(3,): 1.0}, np.array([[low], [low + 3.0]])) for low in (0.0, 1e9))
-    assert near < 1e-13
-    assert far > 1e8 * near
-    x = np.random.default_rng(0).uniform(1e9, 1e9 + 3, 500)
-    scaled = 2 / 3 * x + (-2 / 3 * 1e9 - 1)  # as a layer computes it
-    exact = np.array([float(2 * (sympy.Rational(v) - 10**9) / 3 - 1) for v in x])
-    gap = np.abs(chebyshev.chebval(scaled, [0, 0, 0, 1]) - chebyshev.chebval(exact, [0, 0, 0, 1])).max()
-    assert 1e-9 < gap < far
+    for k in (3, 60):
+        bounds = [np.array([[low], [low + 3.0]]) for low in (0.0, 1e9)]
+        near, far = (construction.evaluation_rounding({(k,): 1.0}, each) for each in bounds)
+        assert near < 1e-14 * k**2
+        assert far > 1e8 * near
+        x = 1e9 + np.r_[np.random.default_rng(0).uniform(0, 3, 200), np.linspace(0, 1e-5, 200)]
+        scaled = 2 / 3 * x + (-2 / 3 * 1e9 - 1)  # as a layer computes it
+        exact = np.array([float(2 * (sympy.Rational(v) - 10**9) / 3 - 1) for v in x])
+        gap = np.abs(chebyshev.chebval(scaled, np.eye(k + 1)[k]) - chebyshev.chebval(exact, np.eye(k + 1)[k])).max()
+        assert far / 30 < gap < far
+
+
+def test_rounding_of_the_parameters_is_inside_what_is_said_of_a_network_without_squares():
+    system = shifted(10**9)
+    system.operators[2] = 0.0  # c is affine in a, and no square errs
+    built = chebyshev_construction(system, 1e-3)
+    mus = np.linspace(1e9, 1e9 + 3, 200)[:, None]
+    found = np.linalg.norm(built.network(mus) - system.coefficients(mus), axis=1).max()
+    assert built.levels == 0
+    assert 10 * built.polynomial_error < found < built.bound
 
 
 def common_factor(far, kappa):
@@ -243,6 +257,51 @@ def test_digits_that_a_polynomial_loses_are_inside_the_certificate():
         for f in (function, rational(symbol**13, (symbol,), "here", space))
     )
     assert first > 50 * second
+
+
+def test_rounding_of_what_cancels_in_a_residual_is_inside_the_certificate():
+    """C c = h with ‖c‖ a million times ‖h‖: the residual is 0, and what floats make of it is rounding of C c, not of h."""
+    system = certificate.polynomial_system(common_factor(0.0, 1e3)[0])
+    smallest = np.linalg.eigh(system.gram[0])[1][:, 0]
+    series = np.random.default_rng(0).normal(size=(9, 1)) * smallest
+    shape = [len(series) + len(system.gram) - 1]
+    gram, values = certificate.to_values(system.gram, shape), certificate.to_values(series, shape)
+    right = certificate.to_series(np.einsum("nij,nj->ni", gram, values), 1)
+    system = replace(system, right=right, terms=(0.0, 0.0))
+    rounding = np.linalg.norm(system.residual(series), axis=-1).sum()
+    assert 1e3 * np.finfo(float).eps * np.linalg.norm(right, axis=-1).sum() < rounding < system.noise(series)
+
+
+def test_rounding_of_the_operator_acts_on_large_residuals():
+    """f is orthogonal to B, so c = 0; of B off by δB it is (BᵀB)⁻¹ δBᵀ f, large where B is nearly singular."""
+    system, _ = common_factor(0.0, 1e3)
+    direction = np.linalg.qr(np.hstack([system.operators[1], np.eye(7)[:, :1]]))[0][:, 3]
+    least = np.linalg.svd(system.operators[1])[2][-1]
+    system = replace(
+        system,
+        loads=np.outer([1.5, 1.0], direction),
+        summed=(np.array([1e4, 1.0]), np.zeros(2)),  # terms of 1e4 make B
+    )
+    lost = 1e4 * np.finfo(float).eps * np.outer(direction, least)
+    moved = replace(system, operators=system.operators + np.array([lost, 0 * lost])).coefficients(np.zeros((1, 1)))
+    proof = certificate.prove(certificate.polynomial_system(system), np.zeros((1, 3)), 1.0)
+    assert 1e-7 < np.linalg.norm(moved) < proof.bound
+
+
+def test_c_solves_its_polynomials():
+    """D² BᵀB c = D² Bᵀf at any point: degrees of quotients and a change of basis are in them."""
+    system = system_of([(0.5, 2.0), (-1.0, 1.0)], ["a**4/(a + 1)", "(a + b**3)/(b + 3)", "a*b**2"], strength=0.6)
+    system = replace(system, back=np.array([[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]]))
+    polynomials = certificate.polynomial_system(system)
+    x = np.random.default_rng(1).uniform(-1, 1, (20, 2))
+    gram, right = (
+        np.array([chebyshev.chebval2d(*at, part) for at in x]) for part in (polynomials.gram, polynomials.right)
+    )
+    c = system.coefficients_inside(x)
+    assert np.abs(np.einsum("nij,nj->ni", gram, c) - right).max() < 1e-12 * np.abs(right).max()
+    larger = replace(polynomials, terms=(1e6 * polynomials.terms[0], 0.0))
+    assert larger.gram_noise > 1e5 * polynomials.gram_noise
+    assert larger.noise(np.ones((2, 2, 3))) > 1e5 * polynomials.noise(np.ones((2, 2, 3)))
 
 
 def test_large_terms_that_cancel_are_refused():
@@ -331,6 +390,21 @@ def test_squares_err_by_what_is_said_at_most(p, degree, allowed):
     exact = sum(np.prod([tables[j][:, k[j]] for j in range(p)], axis=0)[:, None] * c for k, c in coefficients.items())
     found = np.linalg.norm(network((bounds.sum(0) + x * np.ptp(bounds, axis=0)) / 2) - exact, axis=1).max()
     assert 0.05 * allowed < found <= allowed
+
+
+@pytest.mark.parametrize(
+    ("term", "levels", "point"),
+    [((4,), (1, 25), (0.0,)), ((1, 1), (1, 1, 1), (0.75, 0.25)), ((2, 2), (1, 1, 25, 25, 25), (0.0, 0.0))],
+)
+def test_what_squares_err_by_is_reached(term, levels, point):
+    """T_2 is −1 − e at 0, and T_4 is off by 4e + 2e²; x y is farthest off where x and y are midpoints and (x + y)/2 is none."""
+    steps = networks.plan_steps([term])
+    every = dict(zip(steps.of_squares, levels, strict=True))
+    p = len(term)
+    network = networks.chebyshev_network(steps, every, {term: np.ones(1)}, np.array([[-1.0] * p, [1.0] * p]))
+    exact = np.prod([np.cos(k * np.arccos(x)) for k, x in zip(term, point, strict=True)])
+    said = networks.errors_of(steps, every).terms[term]
+    assert abs(network(np.array([point]))[0, 0] - exact) == pytest.approx(said, rel=1e-9)
 
 
 ANALYTIC = ("one", "one, a wide range", "one, rational", "two", "two, polynomial", "two, rational", "three, rational")
@@ -579,6 +653,34 @@ def test_the_lower_bound_is_below_what_exists():
             assert bound.n_weights <= chebyshev_construction(system, allowed).network.n_weights
 
 
+def of_one_square(low, high):
+    """c(a) = (a − m)² on a range with the middle m."""
+    symbol, space = sympy.Symbol("a"), ps.pde.ParameterSpace(ps.parameters(a=(low, high)))
+    square = rational((symbol - sympy.Rational(low + high) / 2) ** 2, [symbol], "here", space)
+    loads, nothing = np.array([[0.0], [0.0], [1.0]]), np.array([], dtype=int)
+    return System(np.array([0]), (square,), np.ones((1, 1, 1)), nothing, loads, np.eye(1), space, 1, "")
+
+
+def test_what_a_constant_or_a_bend_at_zero_can_do_is_not_counted():
+    for allowed, varying in ((0.51, 0), (0.49, 1)):  # c is between 0 and 1: 1/2 is within 0.51
+        assert lower.lower_bound(of_one_square(-1.0, 1.0), allowed).n_varying == varying
+    across, beside = (lower.lower_bound(of_one_square(*ends), 1e-3) for ends in ((-1.0, 1.0), (1.0, 3.0)))
+    assert across.n_pieces == beside.n_pieces
+    assert across.n_weights < beside.n_weights
+    for pieces, directions, varying in ((2, 1, 1), (5, 4, 3), (1000, 3, 5)):
+        each = [max(directions, b) + b + 2 * max(0, int(np.ceil(np.log2(pieces / (b + 1))))) for b in range(pieces)]
+        assert lower.weights_needed(pieces, directions, varying) == min(each) + max(varying, directions)
+
+
+def test_the_width_of_a_cross_is_what_it_is():
+    """± e_i in d dimensions, moved: no affine space of n dimensions is nearer to all of them than √(1 − n/d), and one is as near."""
+    cross = np.vstack([np.eye(5), -np.eye(5)]) + 7.0
+    for n in range(5):
+        least = np.sqrt(1 - n / 5)
+        assert lower._width(cross, 1.001 * least) == n
+        assert lower._width(cross, 0.999 * least) == n + 1
+
+
 def test_networks_that_lie_on_the_lower_bound_and_none_below():
     """σ(x − 1/2) has 3 weights, σ(x) 2. All networks of few weights have the pieces that their weights allow, and no more."""
     assert lower.weights_needed(2, 1, 1) == 3
@@ -666,6 +768,38 @@ def test_the_bound_in_the_ellipses_is_the_one_of_the_theorem():
         change = half * ellipse.spread(found.axes[0], 0.0) * np.linalg.norm(system.loads[1])
         exact = (1 + tau) * (constants.gamma + change) / ((1 - tau) ** 2 * constants.beta)
         assert found.largest == pytest.approx(exact, rel=1e-9)
+    (by_degrees,) = ellipse.explicit_ellipses(system, constants, 0.5)
+    more = 1 + constants.beta / (2 * constants.alpha)
+    assert by_degrees.largest == pytest.approx(1.5 * more * constants.gamma / (0.25 * constants.beta))
+
+
+@pytest.mark.parametrize("axes", [(0.75,), (0.3, 2.0), (1.0, 0.5, 0.1)])
+def test_the_bound_of_the_series_is_the_one_of_the_theorem(axes):
+    """Section 8 of docs/theorem.md, written once more."""
+    p, eps, d, log = len(axes), 1e-4, 7, np.log2
+    rho = [b + np.sqrt(1 + b * b) for b in axes]
+    w = 3.0 * np.prod([(r + 1) / (r - 1) for r in rho])
+    n = [max(2, int(np.ceil(np.log(4 * p * w / ((1 + 1 / r) * eps)) / np.log(r))) - 1) for r in rho]
+    m = int(np.ceil(log(p * max(n) ** 2.1 * max(2.93 * w / eps, 11.8)) / 2))
+    terms = int(np.prod([k + 1 for k in n]))
+    factors = terms - int(np.prod(n)) if p > 1 else int(np.ceil(n[0] / 2)) + 1
+    rounds, last = [int(np.ceil(log(k))) for k in n], int(np.ceil(log(p)))
+    depth = (max(rounds) + last) * (m + 3) + 1
+    waiting = 3 * (m + 3) * (last * factors + sum(n) + sum(rounds) + p) + p * (depth + 1)
+    weights = (7 * m + 6) * (terms + factors) + 5 * factors + waiting + d * (terms + 2 * factors + p + 1)
+    bound = series_bound(axes, n_modes=d, largest=3.0, accuracy=eps)
+    assert (bound.degrees, bound.levels) == (tuple(n), m)
+    assert (bound.size.depth, bound.size.n_weights) == (depth, weights)
+
+
+def test_the_bound_does_not_depend_on_coordinates_of_the_operator():
+    """c = T y for a hundred times as large T and the same c: B and f in other units."""
+    system = CASES["one"]
+    bounds = []
+    for unit in (1.0, 100.0):
+        other = replace(system, operators=unit * system.operators, back=unit * np.eye(3))
+        bounds.append(bound_of(Plan(other, stability(other), 1e-2, Design.named("shared")), "chebyshev"))
+    assert bounds[0] == bounds[1]
 
 
 def test_what_a_cell_leaves_out_is_in_its_bound():
