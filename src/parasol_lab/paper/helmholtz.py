@@ -71,8 +71,13 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
     predictors |= {"POD-DNN": _predict(surrogate), "reduced model": reduced_fields(timed_model.reduced)}
     counts = (10, count) if run.quick else (10, 15, 20, count)
     growth = reduced_points(reducer, snapshots, truth, counts, most=_MANY)
-    growth += network_points(run, model, snapshots, truth, (count,), most=_MANY, base=Reading())
-    facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
+    growth += network_points(run, model, snapshots, truth, (count,), most=_MANY, base=Reading(), ours=False)
+    growth.append(point(OURS, count, solvers["POD-DNN"]))  # the one of the table, taught by the reduced model
+    facts = {
+        "growth": growth,
+        "certificate": certificate_facts(surrogate, truth),
+        "labels": surrogate.facts["n_labels"],
+    }
     spectra = {f"{count} full solves, towards the edges": basis}
     return Outcome(model, basis, surrogate, solvers, count, truth, predictors, facts, spectra)
 

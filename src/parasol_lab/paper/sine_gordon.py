@@ -81,7 +81,7 @@ def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) ->
     facts = {
         "growth": growth,
         "certificate": certificate_facts(surrogate, truth),
-        "sizes": {"snapshots": 0, "train": count, "validation": 0, "calibration": len(aside), "test": len(truth)},
+        "sizes": {"snapshots": count, "train": count, "validation": 0, "calibration": len(aside), "test": len(truth)},
     }
     predictors = {"POD-DNN": lambda mus: surrogate(mus, extrapolate=True).values}
     spectra = {f"{count} trajectories": basis}
@@ -97,7 +97,8 @@ def _paper_data(run: Run, model: Model, data: dict[str, Snapshots], solvers: dic
     basis = pod(basis_set, tolerance=run.stated.tolerance)
     rich = pod(basis_set, n_modes=min(40, len(basis_set) // 2))
     whole, reduced, richer = (Samples(model, train, validation, truth, of) for of in (None, basis, rich))
-    facts: Facts = {}
+    largest = np.max(np.abs(reduced.outputs(train)), axis=0)
+    facts: Facts = {"coefficients": [float(np.min(largest)), float(np.max(largest))]}
     if run.ours:  # the validation set is kept from training: it gives the bound
         options = {"recipe": run.our_recipe(), "truth": truth, "n_solves": n_solves, "model": model}
         surrogate, solvers["POD-DNN"] = fit_seeds(run, "POD-DNN", train, basis=basis, gpu=run.has_gpu, **options)
