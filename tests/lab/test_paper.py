@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +16,15 @@ from parasol.fitting.linear import Linear
 from parasol.pde.catalogue import load_problem
 from parasol.reduction.snapshots import open_snapshots
 from parasol.runtime.basis import Basis
+from parasol_lab.paper import growth, sine_gordon
+from parasol_lab.paper.baselines import field_network
 from parasol_lab.paper.memory import Remembered
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS, STATED
-from parasol_lab.paper.run import gpu_seconds, measure
+from parasol_lab.paper.run import PARTS, Run, gpu_seconds, measure
 from parasol_lab.paper.schrodinger import exact_solutions
+from parasol_lab.paper.seeds import Samples
 from parasol_lab.paper.theory import constants, hypotheses
+from parasol_lab.paper.together import Reading
 
 CONTRACT = [
     "problem",
@@ -155,6 +160,73 @@ def test_what_the_paper_states_adds_up():
     assert [STATED[name].pde_solves for name in PROBLEMS] == [8100, 996, 700]
     assert STATED["helmholtz"].solvers["POD-DNN"] == {"error": 0.00068, "inference_seconds": 0.00976}
     assert PRESETS == ("paper", "best", "few")
+
+
+def a_run(problem, preset="paper"):
+    return Run(problem, preset, Path(), Path(), lambda text: None, device="cpu")
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_preset_paper_is_the_simplest_reading(problem):
+    """μ and outputs as they are but for the z-score that the paper states, uniform first weights, mean squares, its network and Adam."""
+    run = a_run(problem)
+    scaled = "z-score" if problem == "sine-gordon" else "raw"
+    assert run.simplest == Reading("raw", scaled, "uniform", "squares")
+    make, base = field_network(run, None, "DNN")
+    assert base == Reading("raw", "raw", "uniform", "squares")
+    for net in (make(base), run.paper_network(run.simplest)):
+        assert (net.widths, net.activation, net.last_layer) == ((500, 500), "relu", "trained")
+        stage = net.stage
+        assert (stage.epochs, stage.learning_rate, stage.schedule) == (2000, 1e-4, "constant")
+        assert stage.batch_size == {"helmholtz": 100, "sine-gordon": 16, "schrodinger": 10}[problem]
+
+
+def test_the_preset_paper_has_its_stencils_and_ghost_nodes():
+    theirs = sine_gordon._settings(a_run("sine-gordon"), "paper")
+    assert (str(theirs.kernel), theirs.degree, theirs.stencil_size) == ("IMQ(epsilon=1.0)", -1, 25)
+    assert (theirs.n_nodes, theirs.method, theirs.neumann) == (57**2, "lattice", "ghosts")
+
+
+def test_training_validation_and_test_have_no_sample_in_common(monkeypatch):
+    monkeypatch.setattr(Run, "solve", lambda self, model, mus, name: mus)
+    run, mus = a_run("helmholtz"), np.arange(10000)
+    parts = [run.part(None, mus, name) for name in PARTS]
+    assert [len(part) for part in parts] == [6000, 2000, 2000]
+    assert np.array_equal(np.concatenate(parts), mus)
+    assert parts[PARTS.index("test")][0] == 8000
+
+
+def test_validation_is_kept_from_training_where_solves_are_few(monkeypatch):
+    seen = []
+
+    def trained(run, name, make, base, samples, **options):
+        seen.append((base, samples))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(growth, "train_seeds", trained)
+    rng = np.random.default_rng(0)
+    data = ps.reduction.as_snapshots(np.arange(40.0)[:, None], rng.standard_normal((40, 50)))
+    with pytest.raises(KeyboardInterrupt):
+        growth.network_points(a_run("sine-gordon"), None, data, data, (20,), most=5)
+    ((base, samples),) = seen
+    assert base == Reading(outputs="z-score")
+    assert samples.train.mus[:, 0].tolist() == list(range(15))
+    assert samples.validation.mus[:, 0].tolist() == list(range(15, 20))
+
+
+def test_errors_in_a_basis_are_those_of_its_fields():
+    rng = np.random.default_rng(0)
+    basis = Basis(np.linalg.qr(rng.standard_normal((20, 4)))[0])
+    mus, fields = rng.random((6, 2)), rng.standard_normal((6, 20)) * 10.0 ** np.arange(6)[:, None]
+    truth = ps.reduction.as_snapshots(mus, fields)
+    guess = rng.standard_normal((6, 4)) * 10.0 ** np.arange(6)[:, None]
+    whole, reduced = (Samples(None, truth, truth, truth, of) for of in (None, basis))
+    gaps = np.linalg.norm(basis.lift(guess) - fields, axis=1) / np.linalg.norm(fields, axis=1)
+    for judged in (reduced.judge(lambda mus: guess), whole.judge(lambda mus: basis.lift(guess))):
+        assert math.isclose(judged["error"], gaps.mean(), rel_tol=1e-12)
+        assert math.isclose(judged["max_error"], gaps.max(), rel_tol=1e-12)
+    measured = measure(lambda mus: basis.lift(guess), truth, basis=basis)
+    assert math.isclose(measured["error"], gaps.mean(), rel_tol=1e-12)
 
 
 def test_exact_solutions_in_the_ball():

@@ -150,5 +150,12 @@ def test_every_seed_is_kept(tmp_path, monkeypatch):
     assert errors == gone.facts["errors"]
 
 
+def test_all_seeds_count():
+    found = over_seeds([{"error": e, "max_error": m} for e, m in ((1.0, 2.0), (2.0, 9.0), (6.0, 7.0))])
+    assert (found["error"], found["max_error"], found["n_seeds"]) == (3.0, 9.0, 3)
+    assert np.isclose(found["scatter"], np.sqrt((4 + 1 + 9) / 2))
+    assert found["errors"] == [1.0, 2.0, 6.0]
+
+
 def test_one_seed_has_no_scatter():
     assert over_seeds([{"error": 0.5, "max_error": 1.0}])["scatter"] is None

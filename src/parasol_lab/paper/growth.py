@@ -18,7 +18,6 @@ from parasol.runtime import Basis, ReducedModel
 from parasol_lab.paper.memory import TimedModel
 from parasol_lab.paper.run import Run, measure
 from parasol_lab.paper.seeds import Samples, fit_seeds, train_seeds
-from parasol_lab.paper.together import Reading
 
 PAPER, OURS, REDUCED = "POD-DNN, the paper's recipe", "POD-DNN, parasol", "reduced model, parasol"
 
@@ -31,7 +30,6 @@ def network_points(
     counts: Iterable[int],
     *,
     most: int,
-    base: Reading,
     ours: bool = True,
 ) -> list[Facts]:
     """The paper's network and, unless told not to, ours from n full solves in all, for several n.
@@ -47,7 +45,7 @@ def network_points(
             small = pod(seen, tolerance=run.stated.tolerance)
         samples = Samples(model, seen, unseen, truth, small)
         theirs = train_seeds(
-            run, f"{PAPER}, {n} full solves", run.paper_network, base, samples, tried=False, mapped=False
+            run, f"{PAPER}, {n} full solves", run.paper_network, run.simplest, samples, tried=False, mapped=False
         )
         out.append(point(PAPER, n, {**theirs.facts, "projection_error": samples.floor}))
         if ours:
