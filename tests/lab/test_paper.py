@@ -3,6 +3,8 @@
 import json
 import math
 import re
+import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 import parasol as ps
 from parasol.cli import app
 from parasol.fitting.linear import Linear
+from parasol.pde import discretize_with
 from parasol.pde.catalogue import load_problem
 from parasol.reduction.snapshots import open_snapshots
 from parasol.runtime.basis import Basis
@@ -26,6 +29,7 @@ from parasol_lab.paper.seeds import Samples
 from parasol_lab.paper.theory import constants, hypotheses
 from parasol_lab.paper.together import Reading
 
+ROOT = Path(__file__).parents[2]
 CONTRACT = [
     "problem",
     "preset",
@@ -160,6 +164,26 @@ def test_what_the_paper_states_adds_up():
     assert [STATED[name].pde_solves for name in PROBLEMS] == [8100, 996, 700]
     assert STATED["helmholtz"].solvers["POD-DNN"] == {"error": 0.00068, "inference_seconds": 0.00976}
     assert PRESETS == ("paper", "best", "few")
+
+
+def test_the_table_of_the_paper_is_what_its_results_say():
+    script = runpy.run_path(str(ROOT / "benchmarks" / "paper_table.py"))
+    runs = {
+        problem: {
+            preset: json.loads((ROOT / "docs" / "results" / f"paper-{problem}-{preset}.json").read_text())
+            for preset in ("paper", "best")
+        }
+        for problem in PROBLEMS
+    }
+    assert "\n".join(script["solvers_table"](runs)) in (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+
+
+def test_a_table_marks_the_nearest_reading_and_shows_what_scatters():
+    script = runpy.run_path(str(ROOT / "benchmarks" / "paper_table.py"))
+    rows = [{"solver": "DNN", "error": error} for error in (0.05, 0.19, 0.4)]
+    assert [script["nearest"](row, rows, 0.1) != "" for row in rows] == [False, True, False]
+    assert script["scattered"]({"error": 0.1, "scatter": 0.0004}) == "0.1"
+    assert script["scattered"]({"error": 1e-4, "scatter": 6e-7}) == "1.0e-4 ± 6e-7"
 
 
 def a_run(problem, preset="paper"):
@@ -341,3 +365,17 @@ def test_sine_gordon_with_the_paper_s_own_stencils(folder):
         assert words in text
     for words in ("one scale for all outputs", "its data"):
         assert words not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("walls", ["ghosts", "one-sided"])
+def test_the_paper_s_stencils_need_five_modes_with_either_kind_of_wall(walls):
+    """The paper has 27 at 0.01, and coefficients up to O(10⁴). Here 27 are not needed at 1e-5 either."""
+    problem = load_problem("sine-gordon")
+    settings = replace(problem.settings["paper"], neumann=walls)
+    model = discretize_with(problem, settings)
+    data = ps.solve_many(model, ps.sample(model, 40, design="random", rng=21))
+    assert ps.pod(data, tolerance=0.01).n_modes == 5
+    assert ps.pod(data, tolerance=1e-5).n_modes < 27
+    assert np.abs(data.solutions).max() < 7
+    assert 2e3 < np.linalg.norm(data.solutions, axis=1).max() < 3600

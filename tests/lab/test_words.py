@@ -60,16 +60,21 @@ def test_a_small_version_gets_no_verdict():
 
 def test_times_are_compared_as_ratios():
     found = results(POD=(0.0991, 0.002), DNN=(0.0995, 0.002), DeepONet=(0.126, 0.002))
-    for name, seconds in (("POD-DNN", 1e-3), ("DNN", 4e-3)):
+    for name, seconds in (("POD-DNN", 1e-3), ("DNN", 4e-3), ("DeepONet", 2.3456)):
         found["solvers"][name]["inference_seconds"] = seconds
     _, times, *_ = not_reproduced(RUN, found)
-    assert times == "Beside POD-DNN: DNN answers in 1.86 times its seconds there and in 4 times here."
+    assert times == (
+        "Beside POD-DNN: DNN answers in 1.86 times its seconds there and in 4 times here; "
+        "DeepONet answers in 2.71 times its seconds there and in 2350 times here."
+    )
 
 
 def test_the_paper_s_word_on_gpus_is_of_one_problem():
     found = results(POD=(1e-3, 1e-5)) | {"pde_solves": 700, "projection_error": 1e-4, "discretisation": {"error": 1e-3}}
     found["solvers"]["POD-DNN"] |= {"n_queries": 100, "inference_seconds": 1e-3, "gpu_inference_seconds": 1e-4}
     assert "the paper: 10 to 40 times" in conclusion(replace(RUN, problem="helmholtz"), found)
+    assert "times smaller than the paper's" in conclusion(RUN, found)
+    assert "the two do not compare" in conclusion(replace(RUN, problem="sine-gordon"), found)
     for problem in ("sine-gordon", "schrodinger"):
         assert "10 to 40" not in conclusion(replace(RUN, problem=problem), found)
         assert "GPU" not in not_reproduced_caption(problem)

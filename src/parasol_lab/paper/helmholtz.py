@@ -82,7 +82,7 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
 
 
 def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
-    """The paper's data: a lattice for the basis, random samples to train on; its recipe or ours."""
+    """As many samples as the paper: a lattice for the basis, random samples to train on; its recipe or ours."""
     side = round(run.sizes[0] ** 0.5)
     lattice = run.solve(model, sample(model, (side, side), design="lattice", scale="linear"), "lattice")
     train, validation = (run.part(model, mus, name) for name in ("train", "validation"))

@@ -87,7 +87,7 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
 
 
 def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
-    """The paper's data: 300 samples for the basis, 400 for the map; its recipe or ours."""
+    """As many samples as the paper: 300 for the basis, 400 for the map; its recipe or ours."""
     basis_set = run.solve(model, _draw(run, model, run.sizes[0], 31), f"{_prefix(run)}snapshots")
     train, validation = (run.part(model, mus, name, _prefix(run)) for name in ("train", "validation"))
     n_fields = len(train) + len(validation)
