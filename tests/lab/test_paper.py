@@ -6,6 +6,7 @@ import re
 import runpy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -205,10 +206,24 @@ def test_the_preset_paper_is_the_simplest_reading(problem):
         assert stage.batch_size == {"helmholtz": 100, "sine-gordon": 16, "schrodinger": 10}[problem]
 
 
-def test_the_preset_paper_has_its_stencils_and_ghost_nodes():
-    theirs = sine_gordon._settings(a_run("sine-gordon"), "paper")
-    assert (str(theirs.kernel), theirs.degree, theirs.stencil_size) == ("IMQ(epsilon=1.0)", -1, 25)
-    assert (theirs.n_nodes, theirs.method, theirs.neumann) == (57**2, "lattice", "ghosts")
+@pytest.mark.parametrize(
+    ("preset", "scheme"),
+    [("paper", ("IMQ(epsilon=1.0)", -1, 25)), ("best", ("None", 4, None)), ("few", ("None", 4, None))],
+)
+def test_trajectories_of_the_preset_paper_have_its_stencils_and_ghost_nodes(monkeypatch, preset, scheme):
+    def seen(problem, settings):
+        assert (str(settings.kernel), settings.degree, settings.stencil_size) == scheme
+        assert (settings.n_nodes, settings.method, settings.neumann, settings.step) == (
+            57**2,
+            "lattice",
+            "ghosts",
+            0.05,
+        )
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sine_gordon, "discretize_with", seen)
+    with pytest.raises(KeyboardInterrupt):
+        sine_gordon.solve_all(a_run("sine-gordon", preset))
 
 
 def test_training_validation_and_test_have_no_sample_in_common(monkeypatch):
@@ -236,6 +251,17 @@ def test_validation_is_kept_from_training_where_solves_are_few(monkeypatch):
     assert base == Reading(outputs="z-score")
     assert samples.train.mus[:, 0].tolist() == list(range(15))
     assert samples.validation.mus[:, 0].tolist() == list(range(15, 20))
+
+
+def test_logarithms_are_taken_in_one_reading_only():
+    parameters = load_problem("helmholtz").parameters  # a is on a logarithmic scale
+    mus = np.array([[0.1, 0.0], [0.4, 1.0], [4.0, 2.0]])
+    truth = ps.reduction.as_snapshots(mus, np.eye(3))
+    samples = Samples(SimpleNamespace(parameters=parameters), truth, truth, truth)
+    for inputs in ("raw", "box"):
+        assert np.array_equal(samples.features(Reading(inputs))(mus), mus)
+    first = samples.features(Reading("log"))(mus)[:, 0]
+    assert math.isclose((first[1] - first[0]) / (first[2] - first[0]), math.log(4) / math.log(40))
 
 
 def test_errors_in_a_basis_are_those_of_its_fields():
