@@ -49,6 +49,7 @@ def test_readings_say_on_which_side_of_the_paper_they_are():
     )
     assert "cannot be said" in " ".join(map(str, not_reproduced(RUN, found)))
     assert "Other readings of the DeepONet" in readings_table(RUN, found | {"readings": rows}).caption
+    assert readings_table(RUN, found | {"readings": rows}).emphasis == (1, 2)  # the nearest of each network
 
 
 def test_a_small_version_gets_no_verdict():
