@@ -20,7 +20,7 @@ from parasol.pde import discretize_with
 from parasol.pde.catalogue import load_problem
 from parasol.reduction.snapshots import open_snapshots
 from parasol.runtime.basis import Basis
-from parasol_lab.paper import growth, sine_gordon
+from parasol_lab.paper import growth, helmholtz, sine_gordon
 from parasol_lab.paper.baselines import field_network
 from parasol_lab.paper.memory import Remembered
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS, STATED
@@ -251,6 +251,42 @@ def test_validation_is_kept_from_training_where_solves_are_few(monkeypatch):
     assert base == Reading(outputs="z-score")
     assert samples.train.mus[:, 0].tolist() == list(range(15))
     assert samples.validation.mus[:, 0].tolist() == list(range(15, 20))
+
+
+def test_bases_come_from_samples_that_judge_nothing(monkeypatch):
+    """The paper's from its lattice, the one with more modes from the training set."""
+    seen = []
+
+    def taken(data, **options):
+        seen.append(data)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "solve", lambda self, model, mus, name: name)
+    monkeypatch.setattr(helmholtz, "sample", lambda *args, **options: None)
+    monkeypatch.setattr(helmholtz, "pod", taken)
+    with pytest.raises(KeyboardInterrupt):
+        helmholtz._paper_data(a_run("helmholtz"), None, None, np.zeros((10000, 2)), "test", {})
+    assert seen == ["lattice", "train"]
+
+
+def test_certificates_count_the_errors_that_they_bound():
+    truth = ps.reduction.as_snapshots(np.zeros((3, 1)), np.eye(3))
+    bounds = SimpleNamespace(relative=np.array([0.2, 0.1, 0.8]), rigorous=np.array([True, False, True]))
+    answer = SimpleNamespace(values=np.diag([1.1, 1.2, 1.4]), bounds=bounds)
+
+    class Fake:
+        reduced, conformal = None, None
+
+        def __call__(self, mus, **options):
+            return answer
+
+    facts = growth.certificate_facts(Fake(), truth)
+    assert math.isclose(facts["holds"], 2 / 3)
+    assert math.isclose(facts["rigorous"], 2 / 3)
+    assert (facts["largest_bound"], facts["median_bound"]) == (0.8, 0.2)
+    assert math.isclose(facts["bound_over_error_least"], 0.5)
+    assert math.isclose(facts["bound_over_error_median"], 2.0)
 
 
 def test_logarithms_are_taken_in_one_reading_only():
