@@ -19,8 +19,8 @@ ROWS = {  # solver: how the table names it
     "DNN": "DNN without POD",
     "DeepONet": "DeepONet",
     "LS-RRBFM": "LS-RRBFM, greedy, d = {n_modes}",
-    "linear map": "a linear map, d = {n_modes}",
-    "linear map, all modes": "a linear map, {n_modes} modes",
+    "linear map": "a linear map, since the equation is linear: d = {n_modes}",
+    "linear map, all modes": "a linear map, all {n_modes} modes",
 }
 
 
@@ -35,22 +35,7 @@ def main() -> None:
         }
         for problem in NAMES
     }
-    print("| | the paper reports | its recipe here | parasol | floor (projection) |\n|---|---|---|---|---|")
-    for problem, presets in runs.items():
-        for solver, words in ROWS.items():
-            here = {preset: results["solvers"].get(solver, {}) for preset, results in presets.items()}
-            if not any("error" in facts for facts in here.values()):
-                continue
-            facts = next(facts for facts in here.values() if "error" in facts)
-            first = f"**{NAMES[problem]}**: " if solver == "POD-DNN" else ""
-            floors = dict.fromkeys(number(f["projection_error"]) for f in here.values() if "projection_error" in f)
-            cells = [
-                first + words.format(**{"n_modes": "", **facts}),
-                number(STATED[problem].solvers.get(solver, {}).get("error")),
-                *(scattered(here[preset]) for preset in ("paper", "best")),
-                "; ".join(floors),
-            ]
-            print(f"| {' | '.join(cells)} |")
+    print("\n".join(solvers_table(runs)))
     print("\n| | reading | error | the paper reports |\n|---|---|---|---|")
     for problem, presets in runs.items():
         for row in presets["paper"].get("readings", []):
@@ -58,6 +43,32 @@ def main() -> None:
             print(
                 f"| {NAMES[problem]}, {row['solver']} | {row['reading']} | {scattered(row)} | {number(theirs)}{nearest(row, presets['paper']['readings'], theirs)} |"
             )
+
+
+def solvers_table(runs: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+    """Every solver: the paper's error, its recipe's here, ours, and what the basis leaves."""
+    lines = ["| | the paper reports | its recipe here | parasol | floor (projection) |", "|---|---|---|---|---|"]
+    for problem, presets in runs.items():
+        for solver, words in ROWS.items():
+            here = {preset: results["solvers"].get(solver, {}) for preset, results in presets.items()}
+            known = [facts for facts in here.values() if facts.get("error") is not None]
+            if not known:
+                continue
+            stated = STATED[problem]
+            modes = list(dict.fromkeys(facts.get("n_modes") for facts in known))
+            name = words.format(n_modes=" and ".join(map(str, modes)))
+            if solver == "POD-DNN":
+                name = f"**{NAMES[problem]}**: {name}"
+                name += "" if modes == [stated.n_modes] else f" (the paper: {stated.n_modes})"
+            floors = dict.fromkeys(number(facts["projection_error"]) for facts in known if "projection_error" in facts)
+            cells = [
+                name,
+                number(stated.solvers.get(solver, {}).get("error")),
+                *(scattered(here[preset]) for preset in ("paper", "best")),
+                "; ".join(floors),
+            ]
+            lines.append(f"| {' | '.join(cells)} |".replace("  ", " "))
+    return lines
 
 
 def nearest(row: dict[str, Any], rows: list[dict[str, Any]], theirs: float | None) -> str:

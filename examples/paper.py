@@ -7,8 +7,8 @@ figures, and the surrogate. This is the same call from Python, as a small versio
 """
 
 # %%
-# ``preset="few"`` is parasol's own way with few full solves, ``"paper"`` the paper's data and recipe, ``"best"`` the paper's
-# data with parasol's training. ``quick=True`` has fewer nodes, samples and modes: its numbers show that things work,
+# ``preset="few"`` is parasol's own way with few full solves, ``"paper"`` the paper's recipe, ``"best"`` as many samples as
+# the paper, trained as parasol does. ``quick=True`` has fewer nodes, samples and modes: its numbers show that things work,
 # not how well. Those of the full runs are in :doc:`the paper, item by item </paper>`.
 
 import tempfile

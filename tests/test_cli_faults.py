@@ -234,3 +234,27 @@ def test_termination_ends_forked_workers_in_silence(mine):
     assert "Traceback" not in said
     with pytest.raises(ProcessLookupError):  # the workers, which would sleep for an hour, are gone
         os.kill(int((mine / "begun").read_text()), 0)
+
+
+@pytest.mark.parametrize(("how", "status", "said"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_a_signal_during_the_collection_of_garbage_is_not_lost(how, status, said):
+    """Python prints what is raised in a callback of its collector, of which JAX has one, and goes on."""
+    script = f"""
+import gc, os, signal, time
+from parasol.cli.start import one_line_errors, orderly_termination
+
+def callback(*_):
+    gc.callbacks.remove(callback)
+    os.kill(os.getpid(), signal.{how})
+    time.sleep(0.01)
+
+with one_line_errors(), orderly_termination():
+    gc.callbacks.append(callback)
+    gc.collect()
+    for _ in range(200):
+        time.sleep(0.01)
+    print("went on")
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (status, "")
+    assert ran.stderr.strip() == f"parasol: {said}"

@@ -1,6 +1,7 @@
 """Networks trained together are those trained alone, what was stopped goes on, and every seed's result is kept."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,6 +63,15 @@ def test_a_training_that_was_stopped_goes_on(tmp_path):
     whole = together([NET], [3])[0]
     assert np.array_equal(continued["last"].predict(UNSEEN), whole["last"].predict(UNSEEN))
     assert continued["best"].history == whole["best"].history
+
+
+@pytest.mark.slow
+def test_the_weights_of_the_smallest_validation_error_are_kept():
+    wild = replace(NET, stage=Adam(12, 20, 0.3, "constant"))
+    best = together([wild], [3])[0]["best"]
+    errors = {row["epoch"]: row["validation"] for row in best.history}
+    assert best.best_epoch == min(errors, key=lambda epoch: errors[epoch]) < 12
+    assert np.isclose(np.sqrt(np.mean((best.predict(UNSEEN) - TRUE) ** 2)), errors[best.best_epoch], rtol=1e-3)
 
 
 def test_scales_and_first_weights_are_what_a_reading_says():
@@ -148,6 +158,42 @@ def test_every_seed_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(seeds, "_BIG", 10**8)  # where only errors are asked for, no map is missed
     errors = train_seeds(alone, "POD-DNN", make, Reading(), samples, mapped=False).facts["errors"]
     assert errors == gone.facts["errors"]
+
+
+@pytest.mark.parametrize(("large", "counts"), [(10**8, (5, 3)), (0, (3, 3))])
+def test_every_training_has_its_seeds(tmp_path, monkeypatch, large, counts):
+    """Five of the first reading, three of the others and of large networks, each with weights and an error of its own."""
+    fields, begun = ps.reduction.as_snapshots(X, Y), []
+
+    def fitted(recipes, xs, y, validation, which, **options):
+        begun.extend(zip([recipe.reading for recipe in recipes], which, strict=True))
+        return [
+            {
+                "best": SimpleNamespace(
+                    predict=lambda x, k=k: (1.01 + k / 100) * Y, seconds=1.0, device="cpu", best_epoch=1
+                )
+            }
+            for k in which
+        ]
+
+    monkeypatch.setattr(seeds, "fit_together", fitted)
+    monkeypatch.setattr(seeds, "_BIG", large)
+    samples = Samples(SimpleNamespace(parameters=ps.load_problem("helmholtz").parameters), fields, fields, fields)
+    run = Run("helmholtz", "paper", tmp_path, tmp_path, lambda text: None, device="cpu", seeds=5, readings=True)
+    found = train_seeds(run, "DNN", lambda reading: replace(NET, reading=reading), Reading(), samples, mapped=False)
+    others = readings_from(Reading(), logs=True)
+    first, rest = counts
+    assert begun == [(Reading(), k) for k in range(first)] + [(other, k) for other in others for k in range(rest)]
+    assert np.allclose(found.facts["errors"], [0.01, 0.02, 0.03, 0.04, 0.05][:first])
+    assert [row["n_seeds"] for row in found.readings] == [first] + [rest] * len(others)
+    assert [row["reading"] for row in found.readings] == [str(reading) for reading in (Reading(), *others)]
+
+
+def test_all_seeds_count():
+    found = over_seeds([{"error": e, "max_error": m} for e, m in ((1.0, 2.0), (2.0, 9.0), (6.0, 7.0))])
+    assert (found["error"], found["max_error"], found["n_seeds"]) == (3.0, 9.0, 3)
+    assert np.isclose(found["scatter"], np.sqrt((4 + 1 + 9) / 2))
+    assert found["errors"] == [1.0, 2.0, 6.0]
 
 
 def test_one_seed_has_no_scatter():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import os
 import signal
@@ -120,14 +121,24 @@ def orderly_termination() -> Iterator[None]:
         if not ending.wait(0.5):
             usual(args)
 
-    ending, usual = threading.Event(), threading.excepthook
+    def swallowed(args) -> None:
+        """Python drops what is raised while it collects garbage, where JAX has a callback: the signal is given again."""
+        number = {KeyboardInterrupt: signal.SIGINT, Terminated: signal.SIGTERM}.get(args.exc_type)
+        if number is None:
+            unraisable(args)
+            return
+        if number == signal.SIGTERM:
+            signal.signal(signal.SIGTERM, terminate)
+        threading.Timer(0.05, _thread.interrupt_main, [number]).start()
+
+    ending, usual, unraisable = threading.Event(), threading.excepthook, sys.unraisablehook
     signal.signal(signal.SIGTERM, terminate)
-    threading.excepthook = stumbled
+    threading.excepthook, sys.unraisablehook = stumbled, swallowed
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        threading.excepthook = usual
+        threading.excepthook, sys.unraisablehook = usual, unraisable
 
 
 @contextmanager

@@ -138,11 +138,19 @@ def _helmholtz(run: _Run) -> Facts:
     n_solves = len(lattice) + len(train) + len(validation)
     recipes = _recipes(run, NetworkRecipe.paper(), "best", "compact", "polynomial", "linear")
     options = {"model": model, "validation": validation}
-    run.maps("paper's data, the paper's basis", recipes, train, truth, n_solves, basis=seventeen, **options)
+    run.maps("as many samples as the paper, its basis", recipes, train, truth, n_solves, basis=seventeen, **options)
     compact = fit(train, "compact", basis=seventeen, **options)
     rich = pod(train, n_modes=min(60, len(train) // 2))
     recipes = _recipes(run, NetworkRecipe.paper(), "best", "polynomial")
-    run.maps("paper's data, more modes", recipes, train, truth, len(train) + len(validation), basis=rich, **options)
+    run.maps(
+        "as many samples as the paper, more modes",
+        recipes,
+        train,
+        truth,
+        len(train) + len(validation),
+        basis=rich,
+        **options,
+    )
     for count, modes in ((30, 30), (100, 50)):
         snapshots = run.solve(model, sample(model, count, design="edges", rng=0), f"helmholtz-{count}")
         reduced = reduce(model, pod(snapshots, n_modes=modes))

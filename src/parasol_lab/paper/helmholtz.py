@@ -26,7 +26,6 @@ from parasol_lab.paper.growth import (
 from parasol_lab.paper.run import RICH, Outcome, Run, measure_full
 from parasol_lab.paper.seeds import Samples, fit_seeds, seeded_fields, seeded_surrogate, train_seeds
 from parasol_lab.paper.theory import hypotheses
-from parasol_lab.paper.together import Reading
 
 SHOWN = np.array([0.927, 1.697])  # the parameter of the paper's figure
 _MANY = 60  # modes, where the error of the basis should not be the limit
@@ -71,14 +70,19 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
     predictors |= {"POD-DNN": _predict(surrogate), "reduced model": reduced_fields(timed_model.reduced)}
     counts = (10, count) if run.quick else (10, 15, 20, count)
     growth = reduced_points(reducer, snapshots, truth, counts, most=_MANY)
-    growth += network_points(run, model, snapshots, truth, (count,), most=_MANY, base=Reading())
-    facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
+    growth += network_points(run, model, snapshots, truth, (count,), most=_MANY, ours=False)
+    growth.append(point(OURS, count, solvers["POD-DNN"]))  # the one of the table, taught by the reduced model
+    facts = {
+        "growth": growth,
+        "certificate": certificate_facts(surrogate, truth),
+        "labels": surrogate.facts["n_labels"],
+    }
     spectra = {f"{count} full solves, towards the edges": basis}
     return Outcome(model, basis, surrogate, solvers, count, truth, predictors, facts, spectra)
 
 
 def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
-    """The paper's data: a lattice for the basis, random samples to train on; its recipe or ours."""
+    """As many samples as the paper: a lattice for the basis, random samples to train on; its recipe or ours."""
     side = round(run.sizes[0] ** 0.5)
     lattice = run.solve(model, sample(model, (side, side), design="lattice", scale="linear"), "lattice")
     train, validation = (run.part(model, mus, name) for name in ("train", "validation"))
@@ -101,14 +105,13 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
         _, solvers[RICH] = fit_seeds(run, RICH, train, n_solves=n_rich, basis=rich, **options)
         solvers["reduced model"] = measure_reduced(timed_model, truth, len(lattice))
     else:
-        base = Reading()
-        trained = train_seeds(run, "POD-DNN", run.paper_network, base, reduced)
+        trained = train_seeds(run, "POD-DNN", run.paper_network, run.simplest, reduced)
         surrogate, solvers["POD-DNN"] = seeded_surrogate(trained, reduced, n_solves, gpu=run.has_gpu)
         facts["readings"] += trained.readings
     surrogate = replace(surrogate, reduced=timed_model.reduced)
     predictors |= {"DNN": direct.predict, "POD-DNN": _predict(surrogate)}
     counts = (40,) if run.quick else (100, 300, 1000)
-    growth = network_points(run, model, train, truth, counts, most=_MANY, base=Reading())
+    growth = network_points(run, model, train, truth, counts, most=_MANY)
     growth.append(point(PAPER, n_solves, solvers["POD-DNN"]) if not run.ours else point(OURS, n_rich, solvers[RICH]))
     counts = (10, 20) if run.quick else (10, 15, 20, 30, 50, 100)
     edges = run.solve(model, sample(model, counts[-1], design="edges", rng=run.rng(0)), f"edges-{counts[-1]}")

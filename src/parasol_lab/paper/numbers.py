@@ -26,6 +26,7 @@ class Stated:
     solvers: dict[str, dict[str, float | None]]
     few: int  # full solves of our own way
     quick: tuple[int, int, int, int]  # snapshots, training, validation, test
+    outputs: str = "raw"  # of POD-DNN: the only scaling that the paper states is a z-score
     epochs: int = 2000
     learning_rate: float = 1e-4
     widths: tuple[int, ...] = (500, 500)
@@ -76,6 +77,7 @@ STATED = {
         },
         few=50,
         quick=(20, 40, 10, 12),
+        outputs="z-score",
     ),
     "schrodinger": Stated(
         title="3-D static Schrödinger equation",

@@ -279,6 +279,8 @@ def _growth(run: Run, results: Facts) -> Iterator[Block]:
         text += f" The dashed line is what the {results['n_modes']} modes of POD-DNN leave; curves with other bases may pass it."
     yield kept(run, draw_efficiency(series, floors=floors), "efficiency", text, "falling curves, one per method")
     caption = "All full solves counted: basis, training, validation. ± is the standard deviation over seeds."
+    if "calibration" in results["sizes"]:
+        caption += f" Not counted: the {results['sizes']['calibration']} that give POD-DNN its bound."
     if RICH in results["solvers"]:
         caption += f" The points with the most solves are those of “{RICH}” above."
     order = list(series)

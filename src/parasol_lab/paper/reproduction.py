@@ -129,7 +129,8 @@ def _device_facts(gpu: str | None, device: str) -> Facts:
 def _sizes(run: Run, outcome: Outcome) -> Facts:
     n_snapshots, n_train, n_validation, n_test = run.sizes
     if run.few:
-        return {"snapshots": outcome.pde_solves, "train": 0, "validation": 0, "test": n_test}
+        n_train = 0 if "labels" in outcome.facts else outcome.pde_solves
+        return {"snapshots": outcome.pde_solves, "train": n_train, "validation": 0, "test": n_test}
     return {"snapshots": n_snapshots, "train": n_train, "validation": n_validation, "test": n_test}
 
 

@@ -129,6 +129,11 @@ class Run:
         batch = self.stated.batch_size
         return DirectNetwork.paper(epochs=self.epochs, batch_size=batch, reading=reading, device=self.device)
 
+    @property
+    def simplest(self) -> Reading:
+        """The simplest reading of the paper's training of POD-DNN, with the scaling that it states."""
+        return Reading(outputs=self.stated.outputs)
+
     def others(self, base: Reading) -> list[Reading]:
         """Further readings to try, where they are asked for."""
         if self.ours or not self.readings:

@@ -25,7 +25,6 @@ from parasol_lab.paper.growth import (
 from parasol_lab.paper.run import Outcome, Run, measure_full, measure_surrogate
 from parasol_lab.paper.seeds import Samples, fit_seeds, seeded_fields, seeded_surrogate, train_seeds
 from parasol_lab.paper.theory import hypotheses
-from parasol_lab.paper.together import Reading
 
 _DEGREES = (4, 8, 16, 32)
 
@@ -78,9 +77,7 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
     solvers["reduced model"] = measure_reduced(timed_model, truth, count)
     counts = (25, 50, count)
     growth = reduced_points(reducer, data, truth, counts, most=terms)
-    growth += network_points(run, model, data, truth, (count,), most=terms, base=Reading())[
-        :1
-    ]  # the paper's; ours is in the table
+    growth += network_points(run, model, data, truth, (count,), most=terms, ours=False)
     growth.append(point(OURS, count, solvers["POD-DNN"]))
     growth += [_linear_point(run, model, data, truth, n) for n in counts]
     facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
@@ -90,7 +87,7 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
 
 
 def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
-    """The paper's data: 300 samples for the basis, 400 for the map; its recipe or ours."""
+    """As many samples as the paper: 300 for the basis, 400 for the map; its recipe or ours."""
     basis_set = run.solve(model, _draw(run, model, run.sizes[0], 31), f"{_prefix(run)}snapshots")
     train, validation = (run.part(model, mus, name, _prefix(run)) for name in ("train", "validation"))
     n_fields = len(train) + len(validation)
@@ -109,7 +106,7 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
         options = {"basis": basis, "model": model, "validation": validation, "gpu": run.has_gpu}
         surrogate, solvers["POD-DNN"] = fit_seeds(run, "POD-DNN", train, run.our_recipe(), truth, n_solves, **options)
     else:
-        trained = train_seeds(run, "POD-DNN", run.paper_network, Reading(), reduced)
+        trained = train_seeds(run, "POD-DNN", run.paper_network, run.simplest, reduced)
         surrogate, solvers["POD-DNN"] = seeded_surrogate(trained, reduced, n_solves, gpu=run.has_gpu)
         tried += trained.readings
     surrogate = replace(surrogate, reduced=reducer(basis).reduced)
@@ -119,7 +116,7 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
     everything = _linear(run, "linear map, all modes", train, whole, model)
     solvers["linear map, all modes"] = measure_surrogate(everything, truth, n_solves=len(train))
     counts = (40,) if run.quick else (25, 50, 100, 300)
-    growth = network_points(run, model, train, truth, counts, most=(run.degree + 1) ** 2, base=Reading())
+    growth = network_points(run, model, train, truth, counts, most=(run.degree + 1) ** 2)
     if not run.ours:  # ours in the paper's basis is not what it reaches with as many full solves
         growth.append(point(PAPER, n_solves, solvers["POD-DNN"]))
     growth += reduced_points(reducer, train, truth, counts, most=(run.degree + 1) ** 2)

@@ -16,10 +16,8 @@ from parasol_lab.paper.baselines import field_network
 from parasol_lab.paper.growth import OURS, PAPER, REDUCED, certificate_facts, network_points, point
 from parasol_lab.paper.run import PARTS, RICH, Outcome, Run, measure, measure_full, measure_surrogate
 from parasol_lab.paper.seeds import Samples, fit_seeds, seeded_fields, seeded_surrogate, train_seeds
-from parasol_lab.paper.together import Reading
 
 SHOWN = np.array([0.097, -0.432])  # the parameter of the paper's figure
-_BASE = Reading(outputs="z-score")  # the one scaling that the paper states
 _LEVEL = 0.95
 _N_CALIBRATION = 19  # the fewest that a bound at this level takes
 
@@ -77,11 +75,11 @@ def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) ->
         _stepper_point(run, model, spread, truth, n, solvers) for n in ((12, count) if run.quick else (10, count))
     ]
     counts = (count,) if run.quick else (20, count)
-    growth += network_points(run, model, spread, truth, counts, most=24, base=_BASE)
+    growth += network_points(run, model, spread, truth, counts, most=24)
     facts = {
         "growth": growth,
         "certificate": certificate_facts(surrogate, truth),
-        "sizes": {"snapshots": 0, "train": count, "validation": 0, "calibration": len(aside), "test": len(truth)},
+        "sizes": {"snapshots": count, "train": count, "validation": 0, "calibration": len(aside), "test": len(truth)},
     }
     predictors = {"POD-DNN": lambda mus: surrogate(mus, extrapolate=True).values}
     spectra = {f"{count} trajectories": basis}
@@ -97,7 +95,8 @@ def _paper_data(run: Run, model: Model, data: dict[str, Snapshots], solvers: dic
     basis = pod(basis_set, tolerance=run.stated.tolerance)
     rich = pod(basis_set, n_modes=min(40, len(basis_set) // 2))
     whole, reduced, richer = (Samples(model, train, validation, truth, of) for of in (None, basis, rich))
-    facts: Facts = {}
+    largest = np.max(np.abs(reduced.outputs(train)), axis=0)
+    facts: Facts = {"coefficients": [float(np.min(largest)), float(np.max(largest))]}
     if run.ours:  # the validation set is kept from training: it gives the bound
         options = {"recipe": run.our_recipe(), "truth": truth, "n_solves": n_solves, "model": model}
         surrogate, solvers["POD-DNN"] = fit_seeds(run, "POD-DNN", train, basis=basis, gpu=run.has_gpu, **options)
@@ -105,9 +104,9 @@ def _paper_data(run: Run, model: Model, data: dict[str, Snapshots], solvers: dic
         facts["certificate"] = certificate_facts(surrogate, truth)
         _, solvers[RICH] = fit_seeds(run, RICH, train, basis=rich, validation=validation, **options)
     else:
-        trained = train_seeds(run, "POD-DNN", run.paper_network, _BASE, reduced)
+        trained = train_seeds(run, "POD-DNN", run.paper_network, run.simplest, reduced)
         surrogate, solvers["POD-DNN"] = seeded_surrogate(trained, reduced, n_solves, gpu=run.has_gpu)
-        more = train_seeds(run, RICH, run.paper_network, _BASE, richer, tried=False)
+        more = train_seeds(run, RICH, run.paper_network, run.simplest, richer, tried=False)
         _, solvers[RICH] = seeded_surrogate(more, richer, n_solves, gpu=False)
         facts["readings"] = trained.readings
     solvers["DNN"] = {"skipped": "no GPU"}
@@ -115,7 +114,7 @@ def _paper_data(run: Run, model: Model, data: dict[str, Snapshots], solvers: dic
         direct = train_seeds(run, "DNN", *field_network(run, model, "DNN"), whole, tried=False)
         solvers["DNN"] = seeded_fields(direct, whole, n_fields)
     counts = (32,) if run.quick else (20, 50, 100)
-    growth = network_points(run, model, train, truth, counts, most=24, base=_BASE)
+    growth = network_points(run, model, train, truth, counts, most=24)
     growth.append(point(OURS if run.ours else PAPER, n_solves, solvers[RICH]))
     growth += [_stepper_point(run, model, train, truth, n, {}) for n in ((12,) if run.quick else (10, 30))]
     predictors = {"POD-DNN": lambda mus: surrogate(mus, extrapolate=True).values}
