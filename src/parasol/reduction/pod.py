@@ -22,6 +22,7 @@ from parasol.runtime.products import MatrixProduct, check_weights
 METHODS = ("svd", "incremental")
 _SHORT = 3000  # values up to which a triangle of that size takes any number of snapshots
 _FINER = 1e-4  # part of the tolerance that may be lost on the way
+_HANDFUL = 8  # values, such as those of a quantity: there is nothing to reduce, and nothing to warn of
 _SLOW = 1e-2  # relative error with modes of half the snapshots above which more of them would not help
 _TURNED = 1e-6  # angle by which what was lost on the way may turn the modes without a word
 
@@ -170,7 +171,7 @@ def _warn(factored: Factored, method: str, tolerance, n_modes, d: int, n: int, n
             f'method="incremental" dropped energy on the way that turns the last modes by about {min(turned, 1):.0e}. '
             'Ask for more modes, or give a tolerance, or use method="svd".'
         )
-    if tolerance is not None and 2 * d > min(n, n_values):
+    if tolerance is not None and 2 * d > min(n, n_values) and n_values > _HANDFUL:
         what = f"{n} snapshots" if n <= n_values else f"{n_values} values"
         half = np.sqrt(
             (factored.lost_energy + np.sum(s[min(n, n_values) // 2 :] ** 2)) / (factored.lost_energy + np.sum(s**2))

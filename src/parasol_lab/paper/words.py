@@ -101,7 +101,7 @@ def reduced_words(run: Run, results: Facts) -> str:
     less["epochs of the paper's training"] = (run.epochs, s.epochs)
     if run.seeds < 5:
         less["seeds"] = (run.seeds, 5)
-    differences = [f"{ours} of {theirs} {name}" for name, (ours, theirs) in less.items() if ours < theirs]
+    differences = [f"{' of '.join(written_alike(pair))} {name}" for name, pair in less.items() if pair[0] < pair[1]]
     if run.problem == "sine-gordon":
         differences.append("steps in time of 0.1 in place of 0.05")
     if run.ours:
