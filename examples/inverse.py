@@ -128,3 +128,8 @@ axes.plot(*truth, "k+", ms=14, mew=2, label="truth")
 axes.set(xlabel="a", ylabel="k")
 axes.legend(frameon=False)
 figure  # noqa: B018
+
+# %%
+# The surrogate that was asked:
+
+ps.explore(surrogate)

@@ -37,3 +37,8 @@ print(surrogate)
 
 # %%
 surrogate(a=0.927, k=1.697).plot()
+
+# %%
+# The page of this surrogate, which the report has inside too:
+
+ps.explore(surrogate)

@@ -70,5 +70,11 @@ assert smallest.map.network.n_weights < network.n_weights / 50
 surrogate([0.927, 1.697]).plot()
 
 # %%
+# The smallest network on a page:
+
+surrogate = smallest
+ps.explore(surrogate)
+
+# %%
 # How the number of weights grows with the accuracy and with the number of modes, beside the bounds of the theorem, is
 # counted by ``parasol theorem helmholtz --modes 5 --accuracy 1e-2 --out theorem.png``.

@@ -107,6 +107,10 @@ def test_a_single_problem_is_found_beside_models(there):
     assert "unknown parameter 'k'" in result.stderr  # of the problem, which has a alone
 
 
+def test_a_surrogate_is_no_problem(there):
+    assert "is a surrogate, not a problem. Ask it: parasol predict a.parasol" in run("solve", "a.parasol").stderr
+
+
 def test_runs_with_missing_values_are_left_out_on_request(there):
     """The message advised missing="drop", which the command line had no word for."""
     rng, rows = np.random.default_rng(0), ["a,b,drag"]
@@ -117,6 +121,8 @@ def test_runs_with_missing_values_are_left_out_on_request(there):
     assert refused.exit_code == 2
     assert "run 7 (drag), counted from 0" in refused.stderr
     assert 'with --missing "drop"' in refused.stderr.replace("\n", " ")
-    assert run(*words, "--missing", "drop").exit_code == 0
+    learned = run(*words, "--missing", "drop")
+    assert learned.exit_code == 0
+    assert "59 runs at (a, b): drag" in learned.stdout  # which columns were parameters
     assert "Use one of: refuse, drop." in run(*words, "--missing", "skip").stderr.replace("\n", " ")
     assert "Give --data too" in run("learn", "mine.py:bar", "--missing", "drop").stderr

@@ -180,6 +180,11 @@ def test_the_narrower_ones():
     few = np.linspace(0, 1, 5)[:, None]
     with pytest.raises(UnsuitableNodes, match="more than the 5 nodes"):
         ps.space.differentiate(few, few, [(2,)], ps.space.default_scheme(1))
+    (x,) = ps.coordinates("x")
+    u, ends = ps.unknown("u", x), {"inlet": ps.Dirichlet(0), "*": ps.Dirichlet(1)}
+    line = ps.Problem(ps.Box(0.0, 1.0).named(inlet=x < 1e-12), ps.Eq(-u.diff(x, 2), 1), ends)
+    with pytest.raises(UnsuitableNodes, match=r"'inlet' has no node.*write x <= 0 rather than"):
+        ps.discretize(line, ps.scatter(line.domain, n_nodes=20))
     with pytest.raises(FormulaError, match="'b' is unknown"):
         Formula("a + b", ("a",))
     with pytest.raises(TooFewSamples, match="too few for a polynomial"):

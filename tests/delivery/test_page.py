@@ -226,13 +226,13 @@ def test_a_probable_bound_ends_where_the_law_of_a_function_does(show, schrodinge
     for xi, wanted in zip(xis, [0.02, np.inf], strict=True):
         assert likely(xi @ modes).bound == wanted
         assert ask(tab, xi)["bound"]["relative"] == pytest.approx(wanted, rel=1e-4)
-    assert "90\u00a0%" in tab.inner_text("#error")
+    assert "for 90 of 100" in tab.inner_text("#error")
     tab.evaluate("x => window.parasol.set(x)", xis[1].tolist())
     assert "unlike those" in tab.inner_text("#error")
     # samples of one's own are looked at too
     noise = np.random.default_rng(2).standard_normal((3, modes.shape[1]))
     assert "unlike those" in show(likely, samples=noise).inner_text("#error")
-    assert "90\u00a0%" in show(likely, samples=xis[:1] @ modes).inner_text("#error")
+    assert "for 90 of 100" in show(likely, samples=xis[:1] @ modes).inner_text("#error")
 
 
 def test_times_and_a_probable_bound(show, sine_gordon):
@@ -246,7 +246,7 @@ def test_times_and_a_probable_bound(show, sine_gordon):
     assert 1e-9 < found["bound"]["relative"] - sine_gordon.conformal.quantile < 1e-5
     known = sine_gordon.certify([mu]).values[0]
     assert 1 + 1e-9 < found["bound"]["value"] / known < 1.05
-    assert "90\u00a0% probability" in tab.inner_text("#error")
+    assert "for 90 of 100 new parameters" in tab.inner_text("#error")
     before = picture(tab)
     tab.focus("#time")
     tab.keyboard.press("End")

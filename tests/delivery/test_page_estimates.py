@@ -214,7 +214,7 @@ def test_errors_to_be_expected_of_a_nonlinear_problem(show):
         assert found["bound"]["relative"] == pytest.approx(answer.bound, rel=1e-2, abs=1e-6)
         assert found["bound"]["estimate"]["relative"] == pytest.approx(answer.estimate, rel=1e-2, abs=1e-6)
         tab.evaluate("x => window.parasol.set(x)", mu)
-        assert "95\u00a0% probability" in tab.inner_text("#error")
+        assert "calibrated: it holds for 95 of 100 new parameters" in tab.inner_text("#error")
 
 
 def test_bounds_from_few_samples_are_pythons(show):
@@ -228,7 +228,7 @@ def test_bounds_from_few_samples_are_pythons(show):
         found = tab.evaluate("x => window.parasol.answer(x)", mu.tolist())["bound"]
         # the page's modes are in single precision, and what that costs belongs to the bound
         assert 0 <= found["relative"] - surrogate(mu).bound < 1e-5
-    assert "90\u00a0% probability" in tab.inner_text("#error")
+    assert "for 90 of 100 new parameters" in tab.inner_text("#error")
 
 
 @pytest.mark.parametrize("with_map", [True, False])

@@ -145,7 +145,10 @@ def learn(
     kept = ("problem", "equation", "tolerance", "measured", "learn")
     facts = {k: surrogate.facts[k] for k in kept if k in surrogate.facts}
     facts = {"file": str(path), **facts, "warnings": said}
-    tell(facts, json_file, quiet, LearnReport.of(surrogate).rows().items(), wrote=(path,))
+    rows = LearnReport.of(surrogate).rows()
+    if parameters is not None:  # which columns were parameters, which were not
+        rows = {"results": str(results).removeprefix("<Results of ").removesuffix(">")} | rows
+    tell(facts, json_file, quiet, rows.items(), wrote=(path,))
     if not as_asked:
         raise SystemExit(_ELSEWHERE)
     if not surrogate.provenance.met:

@@ -61,8 +61,8 @@ def predict(
 
     [dim]parasol predict model.parasol --mus mus.csv --points sensors.csv --bounds --out u.csv[/dim]
 
-    Of one parameter, files are those of parasol solve. Of many: .npy (parameters, values);
-    .npz, .nc by names; .csv a table with the number and the parameters of each sample first.
+    Of one parameter, files are those of parasol solve. Of many: .npy (parameters, values); by
+    names .npz and .nc; .csv a table with the number and the parameters of each sample first.
     Any number of parameters goes to one .npy: what does not fit in memory is written on the way.
     """
     from parasol.report.answers import AnswerReport

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from inspect import Parameter, signature
+from inspect import Parameter, getdoc, signature
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -132,6 +132,16 @@ def read_words(command: Callable[..., None], words: Sequence[str]) -> dict[str, 
     return None if any(word.required and word.name not in given for word in known) else given
 
 
+def _unbroken(text: str) -> str:
+    """Paragraphs in one line, which terminals of any width break well; lists keep their lines.
+
+    >>> _unbroken("One\\nsentence.\\n\\nnames   in columns\\nothers  below")
+    'One sentence.\\n\\nnames   in columns\\nothers  below'
+    """
+    is_list = re.compile(r"^\.|\S {2,}\S", re.MULTILINE)
+    return "\n\n".join(part if is_list.search(part) else part.replace("\n", " ") for part in text.split("\n\n"))
+
+
 def for_typer(command: Callable[..., None], typer: Any) -> Callable[..., None]:
     """The same command with annotations that typer knows."""
 
@@ -144,7 +154,7 @@ def for_typer(command: Callable[..., None], typer: Any) -> Callable[..., None]:
         make = typer.Argument if isinstance(word.described, Argument) else typer.Option
         described = make(*word.described.names, **word.described.settings)
         parameters.append(parameter.replace(annotation=Annotated[hint, described]))
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__name__, run.__doc__ = command.__name__, _unbroken(getdoc(command) or "")
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__signature__ = signature(command).replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
     return run

@@ -162,7 +162,7 @@ class LearnReport:
         norm = f" in {self.norm}" if self.norm.startswith("L2") else ""
         rows = {
             "tolerance": f"{self.tolerance:g}, {'met' if self.met else 'NOT met'}" + (", total" if self.total else ""),
-            "bound": f"{self.bound:.1e} relative{norm}, on fresh parameters, {kind}"
+            "bound": f"{beside(self.tolerance, self.bound)} relative{norm}, on fresh parameters, {kind}"
             if np.isfinite(self.bound)
             else "none",
         }
@@ -190,6 +190,16 @@ class LearnReport:
         parts = ", ".join(f"{seconds:.3g} {name}" for name, seconds in longest)
         rows["seconds"] = f"{self.seconds:.3g}" + (f" ({parts})" if parts else "")
         return rows
+
+
+def beside(tolerance: float, bound: float) -> str:
+    """A bound in two digits, or in as many as tell it from the tolerance.
+
+    >>> beside(1e-2, 3.4567e-3), beside(1e-2, 0.010035)
+    ('3.5e-03', '1.004e-02')
+    """
+    texts = [f"{bound:.{digits}e}" for digits in range(1, 8)]
+    return next((text for text in texts if float(text) != tolerance), texts[0])
 
 
 def _known(part: Any) -> dict[str, Any]:

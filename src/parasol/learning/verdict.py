@@ -12,7 +12,7 @@ from parasol.checks import ParasolError, ParasolWarning
 from parasol.learning.estimates import largest
 from parasol.learning.nodes import Discretised
 from parasol.learning.rebuilding import record_of
-from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome
+from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome, beside
 from parasol.learning.request import Request
 from parasol.learning.solves import SolveCache
 from parasol.pde.matrices import AffineModel
@@ -131,7 +131,7 @@ def _unmet(report: LearnReport, more: str) -> str:
     """Why the tolerance is not met, how far from it the bound is, and what to do; `more` is about the nodes."""
     bound, error, level = report.bound, report.discretisation_error, report.evidence.level
     parts = report.limit.split(", then ")
-    text = f"the bound is {bound:.1e}" if np.isfinite(bound) else "there is no bound"
+    text = f"the bound is {beside(report.tolerance, bound)}" if np.isfinite(bound) else "there is no bound"
     if "confirmation" in parts:
         text += " but not confirmed"
     elif bound <= report.tolerance and ("level" in parts or "failed solves" in parts):

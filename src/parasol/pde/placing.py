@@ -62,5 +62,6 @@ def check_nodes(problem: Problem, nodes: Nodes) -> None:
     for j, name in enumerate(names):
         if name in asked and not np.any(nodes.on_part[:, j]):
             raise UnsuitableNodes(
-                f"the boundary part {name!r} has no node, so its condition would be lost. Use more nodes, or check where it is."
+                f"the boundary part {name!r} has no node, so its condition would be lost. Use more nodes, or check where it is: "
+                "within 1e-9 of the domain's size < does not hold yet, so write x <= 0 rather than x < 1e-12."
             )

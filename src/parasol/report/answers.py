@@ -106,7 +106,6 @@ class AnswerReport:
         if len(answer.mus) > 1:
             rows["samples"] = str(len(answer.mus))
         rows |= self.outside_rows() | field_rows(self.fields)
-        rows["norm"] = f"{_words(_norms(answer))} of the whole field"
         return rows | self.error_rows() | {"seconds": f"{self.seconds:.2g}"}
 
     def outside_rows(self) -> dict[str, str]:

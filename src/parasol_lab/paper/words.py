@@ -107,7 +107,7 @@ def reduced_words(run: Run, results: Facts) -> str:
     less["epochs of the paper's training"] = (run.epochs, s.epochs)
     if run.seeds < 5:
         less["seeds"] = (run.seeds, 5)
-    differences = [f"{ours} of {theirs} {name}" for name, (ours, theirs) in less.items() if ours < theirs]
+    differences = [f"{' of '.join(written_alike(pair))} {name}" for name, pair in less.items() if pair[0] < pair[1]]
     differences += _LESS_QUICKLY[run.problem]
     if run.ours:
         differences.append("a network of parasol that is smaller and trained for 15 iterations")

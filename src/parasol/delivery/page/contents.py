@@ -17,6 +17,7 @@ from parasol.delivery.page.solves import full_solves
 from parasol.runtime.defects import Defects
 from parasol.runtime.descriptions import ranges
 from parasol.runtime.layout import Layout
+from parasol.runtime.parts import CalibratedParts
 from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate
 
@@ -56,8 +57,9 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> dict[str
         "steady": layout.times is None,
         "diverging": _diverging(lifted),
         "sizes": np.max(np.abs(lifted), axis=(0, 1, 3)).tolist(),  # of each unknown, usually
-        # a value is off by no more than the field is, over the root of its weight
-        "least_weight": None if surrogate.readout is not None else _least(weights),
+        # a value is off by no more than the field is, over the root of its weight; calibrated, by so many error scales
+        "least_weight": None if surrogate.readout is not None else _least(weights, layout),
+        "reach": _reach(surrogate.parts, layout),
     }
     data["quantities"] = _quantities(surrogate, pack)
     other = surrogate.scalars
@@ -159,8 +161,17 @@ def _diverging(fields: np.ndarray) -> list[bool]:
     return [bool(a < 0 < b and min(-a, b) > _DIVERGING * max(-a, b)) for a, b in zip(low, high, strict=True)]
 
 
-def _least(weights: Weights | None) -> float | None:
-    """The least weight of a value, None where a matrix couples them."""
+def _least(weights: Weights | None, layout: Layout) -> list[float] | None:
+    """The least weight of a value of each unknown, None where a matrix couples them."""
     if isinstance(weights, MatrixProduct):
         return None
-    return 1.0 if weights is None else float(weights.min())
+    if weights is None:
+        return [1.0] * len(layout.names)
+    return weights.reshape(layout.n_times, len(layout.names), -1).min(axis=(0, 2)).tolist()
+
+
+def _reach(parts: CalibratedParts | None, layout: Layout) -> list[float] | None:
+    """The largest factor of the band about the values of each unknown, see `Answer.band`; None where there is none."""
+    if parts is None or parts.profile is None:
+        return None
+    return parts.profile.reshape(layout.n_times, len(layout.names), -1).max(axis=(0, 2)).tolist()

@@ -238,7 +238,7 @@ const Numbers = (() => {
         return { ...relative(found.value + lost, size, found.rigorous), unrounded: relative(found.value, size, false).relative, probable: found.probable, estimate: about, corrections: found.corrections };
       }
       const least = size - found.value; // no more than the norm of the solution
-      return { ...found, value: found.value + lost, relative: found.relative + (least > 0 ? lost / least : Infinity), unrounded: found.relative };
+      return { ...found, lost, value: found.value + lost, relative: found.relative + (least > 0 ? lost / least : Infinity), unrounded: found.relative };
     }
 
     function quantities(c, time, error, mu) {

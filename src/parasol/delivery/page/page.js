@@ -80,7 +80,7 @@
   function show() {
     const beside = comparing() === "beside", two = beside && view.dimension > 1, how = { factor: model.vectors.length ? model.vectors[0].factor : 1, arrows: state.arrows, moved: state.moved };
     layOut(two);
-    const look = lookOf(!two || stacked), off = valueBound();
+    const look = lookOf(!two || stacked), off = valueBound(answer.bound);
     if (view.dimension === 1) Object.assign(look, { label: "this answer", band: comparing() === "difference" ? 0 : off, others: beside ? [{ values: against, name: otherName(), dash: [6, 4] }] : [] });
     view.setVector(vectorOf(answer.coefficients), how);
     view.setField(values, range, look);
@@ -146,9 +146,12 @@
   const findings = Findings.makeFindings(model);
   let found = null;
 
-  function valueBound() {
-    // how far a value at a node may be off
-    return model.least_weight === null || model.bound.kind === "none" ? Infinity : answer.bound.value / Math.sqrt(model.least_weight);
+  function valueBound(error) {
+    // how far a value at a node may be off: by a calibrated band, else no more than the whole field
+    if (model.least_weight === null || model.bound.kind === "none") return Infinity;
+    const { parts } = shown.chosen(), root = Math.sqrt(Math.min(...parts.map((f) => model.least_weight[f])));
+    const banded = model.reach && error.scale !== undefined;
+    return banded ? Math.hypot(...parts.map((f) => model.reach[f])) * error.scale + error.lost / root : error.value / root;
   }
 
   function tell() {
@@ -175,7 +178,7 @@
     const box = $("probe");
     box.hidden = !probe;
     if (!probe) { box.replaceChildren(); return; }
-    const place = probe.at.map((x, k) => `${coordinates[k]} = ${placeText(x, k)}`).join(", "), off = valueBound();
+    const place = probe.at.map((x, k) => `${coordinates[k]} = ${placeText(x, k)}`).join(", "), off = valueBound(answer.bound);
     const within = Number.isFinite(off) && comparing() !== "difference" ? ` ± ${words(off, 2)}` : "";
     box.replaceChildren(make("b", {}, `${shownName()} = ${words(view.valueAt(probe), 5)}${within}`), ` at ${place}`);
     const [x, y] = view.dimension === 1 ? view.onScreen(probe.at, view.valueAt(probe)) : view.onScreen(view.seen(probe)), { width, height } = view.size();
@@ -190,8 +193,7 @@
     const list = answer.quantities.map((q, i) => ({ name: q.name, read: (here) => maths.answer(here, { which: 0, time: state.time }).quantities[i] }));
     const field = (here, take_) => {
       const found_ = maths.answer(here, { which: 0, time: state.time });
-      const off = model.least_weight === null || model.bound.kind === "none" ? NaN : found_.bound.value / Math.sqrt(model.least_weight);
-      return { value: take_(shown.of(found_.coefficients, state.time)), bound: off };
+      return { value: take_(shown.of(found_.coefficients, state.time)), bound: valueBound(found_.bound) };
     };
     const { name } = shown.chosen();
     list.push({ name: `largest ${name} at a node`, read: (here) => field(here, (u) => shown.ends(u)[1]) }, { name: `smallest ${name} at a node`, read: (here) => field(here, (u) => shown.ends(u)[0]) });

@@ -51,7 +51,7 @@ const Words = (() => {
     }
     if (program.kind === "conformal") {
       const percent = number(100 * program.level, 3);
-      return { kind: "likely", big: `≤ ${number(bound.relative, 2)}`, words: `with ${percent} % probability`, note: `Relative error ${of}. ${program.meaning} ${program.reason}` };
+      return { kind: "likely", big: `≤ ${number(bound.relative, 2)}`, words: `calibrated: it holds for ${percent} of 100 new parameters`, note: `Relative error ${of}. ${program.meaning} ${program.reason}` };
     }
     const measured = Object.entries(program.measured).map(([name, value]) => `${name} ${number(value, 2)}`).join(", ");
     const note = `${program.reason} ${measured ? `Measured when it was made: ${measured}.` : ""}`.trim();

@@ -52,6 +52,10 @@ def load_source(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").problem
     path, _, variable = name.partition(":") if ".py" in name else ("", "", "")
     if not path:
+        if name.endswith(".parasol"):
+            raise InputError(
+                f"{name!r} is a surrogate, not a problem. Ask it: parasol predict {name}, or ps.load({name!r})."
+            )
         near = did_you_mean(name, problem_names())
         advice = "Or give a file" if near else f"Use one of {', '.join(problem_names())}, or a file"
         raise InputError(f"unknown problem {name!r}. {near}{advice}: path/to/file.py[:name].")

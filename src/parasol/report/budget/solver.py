@@ -67,7 +67,8 @@ def _declared(surrogate: Surrogate, problem: Any) -> Problem:
     name, equation = surrogate.provenance.problem, surrogate.provenance.equation
     if name is None or name not in problem_names():
         said = f"its problem {name!r} is not in the catalogue" if name else "it does not say which problem it solves"
-        raise InputError(f"the solver of this surrogate cannot be made again: {said}. {_ASK}")
+        fresh = "" if name else " One of results is measured on fresh ones: ps.accuracy(surrogate, results)."
+        raise InputError(f"the solver of this surrogate cannot be made again: {said}. {_ASK}{fresh}")
     candidate = load_problem(name)
     if equation is not None and problem_words(candidate)["equation"] != equation:
         raise InputError(f"the catalogue's {name!r} has another equation than this surrogate. {_ASK}")
