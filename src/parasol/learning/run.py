@@ -172,7 +172,7 @@ def learn(
 
     `model` or `n_nodes` is the user's discretisation, `recipe` the map of the user's choice (as in `fit`). `problem` may also
     be a solver of one's own: an object with `solve(mu)` and `parameters`, or a function of mu, with `parameters` given here as
-    ranges by name, {"a": (0.1, 4.0), "k": (1, 10, "log")}. mu is a vector with one number per parameter, in that order. Where
+    ranges by name, `{"a": (0.1, 4.0), "k": (1, 10, "log")}`. mu is a vector with one number per parameter, in that order. Where
     it raises `ps.errors.SolveFailed`, or an error as `solve_many` says, that parameter is recorded as failed. A linear solver
     that can evaluate `residual(mu, u)` = f(μ) − A(μ) u needs far fewer solves: its reduced model makes the labels (at the
     same mu many times in a row: it should keep its matrix). One that also has `solve_transposed(mu, z)` = A(μ)⁻ᵀ z gets

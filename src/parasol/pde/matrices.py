@@ -100,7 +100,7 @@ class AffineModel(Model):
     with `free`, in the vector before values were eliminated.
 
     Where A depends on μ in other ways, give functions: `operator(mu)` returns the matrix, `load(mu)` the vector (or one vector
-    for all μ), and `parameters` are ranges by name in the order of mu, {"a": (0.1, 4.0), "k": (1, 10, "log")}. Full solves use
+    for all μ), and `parameters` are ranges by name in the order of mu, `{"a": (0.1, 4.0), "k": (1, 10, "log")}`. Full solves use
     the functions as they are; for reduced models a sum Σ θ_q(μ) A_q is fitted to samples, so that nothing is proven then.
     `parameters` may also be a tuple, or a `ParameterSpace`, with functions on the domain: mu is then the numbers followed by the
     values of each function at the `points`. No sum is fitted for these: they are learned from full solves.

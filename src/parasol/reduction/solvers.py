@@ -33,7 +33,7 @@ class WithRanges(Protocol):
 
     @property
     def parameters(self) -> Ranges:
-        """What it depends on, as {"a": (0.1, 4.0), "k": (1, 10, "log")}: the order is that of the numbers in mu."""
+        """What it depends on, as `{"a": (0.1, 4.0), "k": (1, 10, "log")}`: the order is that of the numbers in mu."""
         ...
 
     def solve(self, mu: np.ndarray, /) -> Any:

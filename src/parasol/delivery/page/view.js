@@ -257,9 +257,11 @@ const View = (() => {
         }
         pen.pieces(flat, { colour: INK, width: 0.6, alpha: 0.45 });
       }
-      const edges = fine.rim.filter((list) => within(list[0]) && within(list[list.length - 1])).map(line);
-      pen.lines(edges, { colour: style.card, width: 4, alpha: 0.45 }); // a light line on a light field, between materials, is seen beside it
-      pen.lines(edges, { colour: style.text, width: 1.5 });
+      const inside = (lists) => lists.filter((list) => within(list[0]) && within(list[list.length - 1])).map(line);
+      // between materials a light line would be lost on a light field
+      const between = inside(fine.rim.slice(fine.rim.length - mesh.interfaces.data.length / 2));
+      if (between.length) pen.lines(between, { colour: style.card, width: 4, alpha: 0.45 });
+      pen.lines(inside(fine.rim), { colour: style.text, width: 1.5 });
       const [left, bottom] = onScreen(inUnits(lower)), [right, top] = onScreen(inUnits(upper)), gap = shape ? 14 : 7;
       const across = { low: lower[0], high: upper[0], to: (v) => x + (scale * (v - middle[0])) / half }, up = { low: lower[1], high: upper[1], to: (v) => y - (scale * (v - middle[1])) / half };
       Pen.axes(pen, { left: left - gap, right, top, bottom: bottom + gap }, across, up, names, style, false);
