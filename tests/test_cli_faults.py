@@ -94,7 +94,7 @@ def test_a_finished_surrogate_is_never_lost(mine, monkeypatch, with_store):
     assert result.exit_code == 1
     assert "'gone/m.parasol' could not be written (" in result.stderr
     assert "there is no directory 'gone'" in result.stderr
-    assert f"parasol: the model is in {written} instead.\n" in result.stderr
+    assert f"parasol: the surrogate is in {written} instead.\n" in result.stderr
     assert json.loads((mine / "facts.json").read_text())["file"] == str(written)
     assert ps.load(written)(a=2.0).bounds.relative <= 1e-2
 
@@ -118,7 +118,7 @@ def test_theorem_keeps_its_surrogate_elsewhere_too(mine, monkeypatch):
     result = run("theorem", "mine.py:disc", *words)
     (written,) = (mine / "temporary").glob("m-*.parasol")
     assert result.exit_code == 1
-    assert f"the model is in {written} instead" in result.stderr
+    assert f"the surrogate is in {written} instead" in result.stderr
     assert f"wrote {written}" in " ".join(result.stdout.split())
 
 

@@ -10,7 +10,7 @@ from as_markdown import escaped
 
 _TOP = """# Command line
 
-`PROBLEM` is a name of the catalogue (`parasol problems`) or `path/to/file.py[:name]`; `MODEL` is a file that `parasol learn` or `ps.save` wrote.
+`PROBLEM` is a name of the catalogue (`parasol problems`) or `path/to/file.py[:name]`; `SURROGATE` is a file that `parasol learn` or `ps.save` wrote.
 This page is made from the commands, as `parasol COMMAND --help` is.
 
 Exit status of every command: 0 done, 1 a check failed or a file cannot be written, 2 wrong input, 3 the tolerance was not met, 130 interrupted, 143 terminated.

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from parasol.cli.options import Jobs, JsonFile, Model, Quiet
+from parasol.cli.options import Jobs, JsonFile, Quiet, SurrogateFile
 from parasol.cli.progress import stages
 from parasol.cli.reading import Option
 from parasol.cli.terminal import check_json, check_place, one_line_warnings, tell
 
 
 def check(
-    model: Model,
+    model: SurrogateFile,
     problem: Annotated[
         str | None,
         Option(metavar="PROBLEM", help="The problem it solves, where the file alone cannot tell: file.py[:name]."),
@@ -32,7 +32,7 @@ def check(
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Where the error of MODEL comes from, on full solves it has never seen, and whether its promise holds.
+    """Where the error of SURROGATE comes from, on full solves it has never seen, and whether its promise holds.
 
     [dim]parasol check model.parasol --out report.html[/dim]
 
@@ -41,7 +41,7 @@ def check(
     """
     check_json(json_file)
     with stages(quiet) as stage, one_line_warnings():
-        stage("reading the model")
+        stage("reading the surrogate")
         from parasol.report.budget import check as budget  # SciPy and SymPy take a while
         from parasol.report.budget.figure import draw_budget
         from parasol.report.budget.page import write_check

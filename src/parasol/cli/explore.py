@@ -1,4 +1,4 @@
-"""`parasol explore`: a model as one page with sliders."""
+"""`parasol explore`: a surrogate as one page with sliders."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from parasol.cli.options import JsonFile, Model, Quiet
+from parasol.cli.options import JsonFile, Quiet, SurrogateFile
 from parasol.cli.progress import stages
 from parasol.cli.reading import Option
 from parasol.cli.terminal import check_json, check_place, one_line_warnings, tell
 
 
 def explore(
-    model: Model,
+    model: SurrogateFile,
     out: Annotated[
         str | None,
         Option("--out", "-o", metavar="FILE", help="The page, .html; left out, it has the name of the model."),
@@ -44,7 +44,7 @@ def explore(
     path = check_place(Path(model).with_suffix(".html").name if out is None else out, (".html", ".htm"))
     check_json(json_file)
     with stages(quiet) as stage, one_line_warnings():
-        stage("reading the model")
+        stage("reading the surrogate")
         surrogate = load(model)
         if solves:
             from parasol.report.budget.solver import solver_of

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from parasol.cli.options import JsonFile, Model, Quiet
+from parasol.cli.options import JsonFile, Quiet, SurrogateFile
 from parasol.cli.progress import stages
 from parasol.cli.reading import Option
 from parasol.cli.terminal import check_json, check_place, one_line_warnings, tell
 
 
 def export(
-    model: Model,
+    model: SurrogateFile,
     to: Annotated[
         str, Option("--to", "--out", "-o", metavar="FILE", help="Where the ONNX model goes, like model.onnx.")
     ],
@@ -35,7 +35,7 @@ def export(
     check_place(to, EXPORT_SUFFIXES)
     check_json(json_file)
     with stages(quiet) as stage, one_line_warnings():
-        stage("reading the model")
+        stage("reading the surrogate")
         surrogate = load(model)
         stage("writing and comparing")
         written = export_onnx(surrogate, to, dtype=dtype)

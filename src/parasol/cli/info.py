@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from parasol.cli.options import JsonFile, Model, Quiet
+from parasol.cli.options import JsonFile, Quiet, SurrogateFile
 from parasol.cli.terminal import check_json, tell
 
 
-def info(model: Model, json_file: JsonFile = None, quiet: Quiet = False) -> None:
-    """Tell what is in MODEL: equation, ranges, sizes, errors, what its bounds mean, how it was made.
+def info(model: SurrogateFile, json_file: JsonFile = None, quiet: Quiet = False) -> None:
+    """Tell what is in SURROGATE: equation, ranges, sizes, errors, what its bounds mean, how it was made.
 
     [dim]parasol info model.parasol[/dim]
     """

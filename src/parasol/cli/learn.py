@@ -19,7 +19,7 @@ _ELSEWHERE, _NOT_MET = 1, 3  # exit statuses
 Tolerance = Annotated[
     float, Option("--tolerance", "-t", metavar="T", help="Relative error to stay below on new parameters.")
 ]
-Out = Annotated[str, Option("--out", "-o", metavar="FILE", help="Where the model goes.")]
+Out = Annotated[str, Option("--out", "-o", metavar="FILE", help="Where the surrogate goes.")]
 Total = Annotated[
     bool, Option("--total", help="The tolerance includes the discretisation error, not only the surrogate's.")
 ]
@@ -85,7 +85,7 @@ def learn(
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """From PROBLEM to a model that answers any parameter with an error below the tolerance.
+    """From PROBLEM to a surrogate that answers any parameter with an error below the tolerance.
 
     [dim]parasol learn helmholtz --tolerance 1e-4 --out helmholtz.parasol[/dim]
 
@@ -111,8 +111,8 @@ def learn(
     compact           as best, but small: the quickest answers; needs JAX
     paper             the paper's network, 500 and 500 ReLU by Adam: minutes; needs JAX
 
-    Exit status: 0 met, 3 not met within the solves or the time allowed (the best model is
-    written all the same), 2 wrong input, 1 the model could not be written to FILE (it says
+    Exit status: 0 met, 3 not met within the solves or the time allowed (the best surrogate is
+    written all the same), 2 wrong input, 1 the surrogate could not be written to FILE (it says
     where it is instead).
     """
     _check_options(problem, data, proof=proof, dry_run=dry_run, parameters=parameters, missing=missing)
@@ -137,7 +137,7 @@ def learn(
             limits = {"solves": solves, "seconds": seconds, "data": results, "recipe": recipe, "proof": proof}
             with _hands(cluster, jobs, stage) as hands:
                 surrogate = learn_surrogate(declared, **wish, **limits, **hands, progress=stage)
-            stage("writing the model")
+            stage("writing the surrogate")
             path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
     except (KeyboardInterrupt, Terminated):  # here the line of progress is gone
         _say_how_to_go_on(store, solved_before)

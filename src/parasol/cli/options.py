@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from parasol.cli.reading import Argument, Option
 from parasol.cli.terminal import catalogue_names
 
-Model = Annotated[str, Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)]
+SurrogateFile = Annotated[str, Argument(metavar="SURROGATE", help="A file such as model.parasol.", show_default=False)]
 _PROBLEM = Argument(
     metavar="PROBLEM",
     help="Name in the catalogue, or path/to/file.py[:name].",

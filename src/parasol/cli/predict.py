@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
-from parasol.cli.options import JsonFile, Model, Quiet, Values, numbers, texts
+from parasol.cli.options import JsonFile, Quiet, SurrogateFile, Values, numbers, texts
 from parasol.cli.progress import stages
 from parasol.cli.reading import Option
 from parasol.cli.terminal import one_line_warnings, tell
@@ -22,7 +22,7 @@ _AT_ONCE = 2**25  # numbers that are computed before they are written, 268 MB; m
 
 
 def predict(
-    model: Model,
+    model: SurrogateFile,
     values: Values = None,
     mus: Annotated[
         str | None,
@@ -75,7 +75,7 @@ def predict(
 
         targets = answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)
     with stages(quiet) as stage, one_line_warnings() as said:
-        stage("reading the model")
+        stage("reading the surrogate")
         surrogate = load(model)
         named = numbers(given, [p.name for p in surrogate.parameters.scalars if p.labels])
         asked = _asked(surrogate, named, mus, seed)

@@ -13,7 +13,9 @@ from parasol.cli.terminal import check_json, one_line_warnings, print_json, say
 
 
 def serve(
-    models: Annotated[list[str], Argument(metavar="MODEL", help="Files such as model.parasol.", show_default=False)],
+    models: Annotated[
+        list[str], Argument(metavar="SURROGATE", help="Files such as model.parasol.", show_default=False)
+    ],
     port: Annotated[int, Option(metavar="PORT", help="Where to listen; 0 takes any free port.")] = 8000,
     host: Annotated[
         str, Option(metavar="ADDRESS", help="This machine only by default; 0.0.0.0 listens to everybody.")

@@ -101,7 +101,7 @@ def write_safely(write: Callable[[Path], object], path: str | Path, *, store: st
             write(other)
             reason = getattr(failure, "strerror", None) or failure
             print(f"parasol: {str(path)!r} could not be written ({str(reason).rstrip('.')}).", file=sys.stderr)
-            print(f"parasol: the model is in {other} instead.", file=sys.stderr)
+            print(f"parasol: the surrogate is in {other} instead.", file=sys.stderr)
             return other, False
     raise failure
 
