@@ -142,6 +142,9 @@ def test_constants_hold_everywhere_and_are_sharp(diffusion):
         assert found.beta <= values.min() <= 1.04 * found.beta
         assert values.max() <= found.alpha <= 1.04 * values.max()
         assert loads.max() <= found.gamma <= 1.04 * loads.max()
+        sizes = np.linalg.norm(system.coefficients(model.parameters.grid(60, 60)), axis=1)
+        # accuracy is relative to no more than there is
+        assert 0.95 * sizes.max() <= found.size <= sizes.max() * (1 + 1e-9)
 
 
 def test_compression_changes_nothing_and_preconditioning_lowers_kappa(affine):

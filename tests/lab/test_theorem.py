@@ -53,6 +53,7 @@ def test_the_network_is_what_was_counted_and_as_exact_as_asked(examined):
     assert network["depth"] == examined.surrogate.map.network.depth
     assert 0 < test["random_error"] <= test["error"] <= network["proven"] <= facts["accuracy"] == 1e-2
     assert test["error"] > 0.5 * network["proven"]  # the proof gives away little
+    assert network["proven"] == pytest.approx(network["polynomial_error"] + network["network_error"], rel=1e-12)
     assert (test["n_random"], test["n_corners"]) == (1000, 4)
     # the error once more, by nothing of the study
     mus = examined.plan.system.parameters.grid(2, 2)
