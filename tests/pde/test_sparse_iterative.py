@@ -12,7 +12,14 @@ from parasol.errors import ParasolWarning, SolveFailed
 from parasol.pde import sparse_direct
 from parasol.pde.catalogue import problem_names
 from parasol.pde.discretize import discretize_with
-from parasol.pde.sparse_direct import IterativeFactors, SingularMatrixError, chosen_solver, factorize, random_signs
+from parasol.pde.sparse_direct import (
+    Factors,
+    IterativeFactors,
+    SingularMatrixError,
+    chosen_solver,
+    factorize,
+    random_signs,
+)
 from parasol.pde.sparse_iterative import gmres
 from parasol.pde.sparse_pattern import Pattern
 
@@ -84,6 +91,18 @@ def test_in_space_and_in_the_plane_residuals_are_rounding(flower, ball):
         first, second = direct.solve(mu), iterative.solve(mu)
         assert difference(first, second) < 1e-11
         assert second.residual_norm <= 4 * max(first.residual_norm, np.finfo(float).eps)
+
+
+def test_a_solution_that_does_not_solve_its_equations_is_refused(flower, monkeypatch):
+    model, solve = flower[0], Factors.solve
+
+    def rough(self, right, **options):
+        found = solve(self, right, **options)
+        return found + 5e-4 * (found.T * random_signs(len(found))).T  # too little for the known answer to be lost
+
+    monkeypatch.setattr(Factors, "solve", rough)
+    with pytest.raises(SingularMatrixError, match="solved only to a residual of"):
+        model.solve(model.vector())
 
 
 def test_transposed_solves(flower):
