@@ -1,6 +1,7 @@
 """Answers to many parameters in a file: the same numbers, flat memory, and nothing half written."""
 
 import json
+import time
 import tracemalloc
 from types import SimpleNamespace
 
@@ -108,6 +109,19 @@ def test_the_system_may_take_less_than_all(tmp_path, surrogate, monkeypatch):
     monkeypatch.setattr(streaming.os, "pwrite", lambda fd, raw, place: usual(fd, raw[:1000], place))
     mus = sampled(30)
     ps.write_answers(surrogate, mus, tmp_path / "u.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "u.npy"), surrogate(mus).values, rtol=1e-13)
+
+
+def test_threads_do_not_compute_into_what_another_writes(tmp_path, surrogate, small_blocks, monkeypatch):
+    usual = streaming.os.pwrite
+
+    def late(fd, raw, place):
+        time.sleep(0.005)  # others compute meanwhile
+        return usual(fd, raw, place)
+
+    monkeypatch.setattr(streaming.os, "pwrite", late)
+    mus = sampled(200)
+    ps.write_answers(surrogate, mus, tmp_path / "u.npy", jobs=4)
     np.testing.assert_allclose(np.load(tmp_path / "u.npy"), surrogate(mus).values, rtol=1e-13)
 
 

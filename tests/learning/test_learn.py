@@ -20,6 +20,7 @@ from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning import sampled
+from parasol.learning.in_time import memory_in_time
 from parasol.learning.labels import label_source, relative
 from parasol.learning.nodes import choose_nodes, indicated_spacing
 from parasol.learning.region import between, cuts, shortened
@@ -567,6 +568,17 @@ def test_a_plan_for_a_nonlinear_problem_predicts_the_whole(tmp_path):
     assert found.whole[1] > found.whole[0]
     assert "rough guess" in found.rows()["full solves"]
     assert "everything" in found.rows()
+
+
+def test_a_plan_in_time_counts_what_duals_of_whole_trajectories_keep():
+    model = discretize_with(ps.load_problem("heat"), ps.Settings(n_nodes=120))
+    planned = plan(model, 1e-2)
+    low, high = memory_in_time(model, planned.n_solves)
+    assert (
+        low == 8 * 100 * 120 * (1 + 13 * 5) * 4.5
+    )  # three trajectories and what is made of them, in 13 steps of 5 stages
+    peak = planned.memory[0] - low
+    assert planned.memory[1] == pytest.approx(1.3 * peak + 80 * planned.n_solves[1] * planned.n_values + high)
 
 
 @pytest.mark.parametrize(

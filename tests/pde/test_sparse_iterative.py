@@ -12,8 +12,15 @@ from parasol.errors import ParasolWarning, SolveFailed
 from parasol.pde import sparse_direct
 from parasol.pde.catalogue import problem_names
 from parasol.pde.discretize import discretize_with
-from parasol.pde.sparse_direct import IterativeFactors, SingularMatrixError, chosen_solver, factorize, random_signs
-from parasol.pde.sparse_iterative import gmres
+from parasol.pde.sparse_direct import (
+    Factors,
+    IterativeFactors,
+    SingularMatrixError,
+    chosen_solver,
+    factorize,
+    random_signs,
+)
+from parasol.pde.sparse_iterative import Krylov, Stalled, gmres
 from parasol.pde.sparse_pattern import Pattern
 
 
@@ -84,6 +91,18 @@ def test_in_space_and_in_the_plane_residuals_are_rounding(flower, ball):
         first, second = direct.solve(mu), iterative.solve(mu)
         assert difference(first, second) < 1e-11
         assert second.residual_norm <= 4 * max(first.residual_norm, np.finfo(float).eps)
+
+
+def test_a_solution_that_does_not_solve_its_equations_is_refused(flower, monkeypatch):
+    model, solve, rng = flower[0], Factors.solve, np.random.default_rng(4)
+
+    def rough(self, right, **options):  # too little for the known answer to be lost
+        found = solve(self, right, **options)
+        return found * (1 + rng.uniform(-5e-4, 5e-4, found.shape))
+
+    monkeypatch.setattr(Factors, "solve", rough)
+    with pytest.raises(SingularMatrixError, match="solved only to a residual of"):
+        model.solve(model.vector())
 
 
 def test_transposed_solves(flower):
@@ -190,6 +209,16 @@ def test_a_right_hand_side_that_stalls_is_solved_directly_too(flower, monkeypatc
     np.testing.assert_allclose(factors.matrix @ values, right, atol=1e-8)
 
 
+def test_what_gains_nothing_above_rounding_is_no_solution(monkeypatch):
+    krylov = Krylov(hostile()[1], np.zeros(400))
+    with pytest.raises(Stalled, match="relative residual"):
+        krylov.solve(np.ones(400))
+    monkeypatch.setattr("parasol.pde.sparse_iterative.gmres", lambda matrix, precondition, right, aim: (0 * right, 1))
+    near = random_signs(400) * (1 + 1e-12 * np.arange(400.0) / 400)
+    with pytest.raises(Stalled, match="relative residual"):
+        krylov.solve(krylov.block @ random_signs(400), guess=near)
+
+
 def test_elimination_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(sparse_direct, "memory_bytes", lambda: 1e6)
     pattern, matrix = hostile()
@@ -222,7 +251,8 @@ def test_right_hand_sides_of_zeros_and_of_what_is_not_finite(flower):
     assert np.any(np.isnan(factors.solve(zero + np.nan)))
 
 
-def test_a_singular_matrix_is_refused_with_its_reason():
+@pytest.mark.parametrize("backend", ["superlu", "iterative"])
+def test_a_singular_matrix_is_refused_with_its_reason(backend):
     x, y = ps.coordinates("x y")
     u = ps.unknown("u", x, y)
     equation = ps.Eq(-u.diff(x, 2) - u.diff(y, 2), x)
@@ -231,7 +261,7 @@ def test_a_singular_matrix_is_refused_with_its_reason():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)
         with pytest.raises(SingularMatrixError, match="only up to a constant"):
-            factorize(model.terms.pattern, model.operator(model.vector()).data, backend="iterative")
+            factorize(model.terms.pattern, model.operator(model.vector()).data, backend=backend)
 
 
 def test_matrices_of_ones_own():

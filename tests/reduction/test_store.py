@@ -199,6 +199,37 @@ def test_a_damaged_chunk_is_refused_by_readers_and_solved_again_by_a_run(tmp_pat
     assert set(calls) <= set() if about_mus else set(calls) <= set(MUS[:8, 0])
 
 
+def line(mu):
+    return mu * np.arange(3.0)
+
+
+def test_a_chunk_of_other_parameters_is_refused(tmp_path):
+    for name, mus in (("a", MUS), ("b", MUS + 1)):
+        solve_many(line, mus, store=tmp_path / name, chunk_size=4)
+    for path in ("receipts/000001.json", "solutions/c.1.0"):
+        shutil.copy(tmp_path / "b" / path, tmp_path / "a" / path)
+    with pytest.raises(ParasolError, match=r"000001.json: its parameters are not those of the manifest"):
+        open_snapshots(tmp_path / "a")
+    with pytest.warns(ParasolWarning, match="damaged"):
+        again = solve_many(line, MUS, store=tmp_path / "a")
+    np.testing.assert_array_equal(again.solutions, MUS * np.arange(3.0))
+
+
+def test_a_run_that_is_stopped_between_rows_and_receipt_of_a_longer_chunk_leaves_no_damage(tmp_path, monkeypatch):
+    def stopped(path, content):
+        raise KeyboardInterrupt
+
+    solve_many(line, MUS[:2], store=tmp_path / "s", chunk_size=4)
+    with monkeypatch.context() as patch:
+        patch.setattr("parasol.reduction.chunks.write_json", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            solve_many(line, MUS[:4], store=tmp_path / "s")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = solve_many(line, MUS[:4], store=tmp_path / "s")
+    np.testing.assert_array_equal(again.solutions, MUS[:4] * np.arange(3.0))
+
+
 def newer(path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": 3}))
 
@@ -365,6 +396,40 @@ def test_the_lock_and_the_litter_of_a_dead_run_are_cleared(tmp_path):
     (folder / "lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
     with pytest.raises(ParasolError, match=r"on elsewhere.*delete .*lock"):
         solve_many(waves, MUS, store=folder)
+
+
+def about(pid):
+    return json.dumps({"pid": pid, "started": disk._started(pid), "host": disk._host()})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_process_that_has_ended_and_is_not_waited_for_holds_no_lock(tmp_path):
+    with subprocess.Popen(["sleep", "60"]) as child:
+        (tmp_path / "lock").write_text(about(child.pid))
+        with pytest.raises(ParasolError, match=f"process {child.pid} on"), disk.claim(tmp_path):
+            pass
+        child.kill()
+        while (
+            disk._alive(child.pid) and Path(f"/proc/{child.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        ):
+            time.sleep(0.01)
+        with disk.claim(tmp_path):
+            assert str(os.getpid()) in (tmp_path / "lock").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_lock_that_another_run_takes_meanwhile_is_given_back(tmp_path, monkeypatch):
+    lock, rename, others = tmp_path / "lock", os.rename, about(os.getppid())
+    lock.write_text(json.dumps({"pid": 2**22 + 1, "started": "1", "host": disk._host()}))  # of a dead one
+
+    def late(source, target):
+        lock.write_text(others)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", late)
+    with pytest.raises(ParasolError, match=f"process {os.getppid()} on"), disk.claim(tmp_path):
+        pass
+    assert lock.read_text() == others
 
 
 def test_a_process_of_another_container_is_not_taken_for_a_dead_one(tmp_path, monkeypatch):

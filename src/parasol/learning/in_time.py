@@ -35,6 +35,7 @@ _ENOUGH = 0.8  # of the tolerance, for the bound of the reduced model: the map a
 _TIGHTER, _TRIES = 0.4, 3
 _N_WATCHED, _N_LABELS = 250, 600
 _FEWEST, _MOST, _CHECKS = 3, 40, 3
+_KEPT = 100  # vectors of a whole trajectory that each one solved in full keeps (measured): duals and their combinations
 _N_STEPS = 200  # random parameters at which steps are compared with finer ones
 _TIMES = 20  # what all of it takes, in trajectories with their duals
 
@@ -55,6 +56,14 @@ def learn_in_time(
     surrogate = best_map(basis, recipe, tolerance, fresh, cache, rng)
     cache.stage("the bound on fresh parameters")
     return judged(replace(surrogate, reduced=basis.sealed), basis, None, tolerance, fresh)
+
+
+def memory_in_time(model: Model, n_solves: tuple[int, int]) -> tuple[float, float]:
+    """Bytes that `learn_in_time` keeps for so many trajectories, from the coarsest steps to half as long ones."""
+    sizes = [8.0 * _KEPT * space_time(model, k, _HALVINGS).n_unknowns for k in _PER_INTERVAL[:2]]
+    # half as much again for the modes of all; from some trajectories on inverses are interpolated
+    low, high = (size * (1.5 + min(n - _CHECKS, 6)) for size, n in zip(sizes, n_solves, strict=True))
+    return low, high
 
 
 def _basis(model: Model, tolerance: float, cache: SolveCache, fresh: np.ndarray, rng: int) -> ReducedBasis:

@@ -22,7 +22,7 @@ from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
 from parasol.learning.adding import Origin
 from parasol.learning.estimates import with_discretisation
-from parasol.learning.in_time import learn_in_time
+from parasol.learning.in_time import learn_in_time, memory_in_time
 from parasol.learning.linear import check_box, learn_linear, n_solves
 from parasol.learning.nodes import Discretised
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
@@ -292,11 +292,15 @@ def _planned(chosen: Discretised, request: Request, method: str, work: float) ->
     # measured (decision 044): reduced models and maps take a third of the solves' time and a few seconds
     before = request.limits.spent
     whole = before + 0.9 * n[0] * cost, before + 1.5 * n[1] * cost + 5.0
+    memory = _memory(n[1], size)
     if reduced and _linear_in_time(chosen.model):  # decision 048: duals take ten times as long as the trajectories
         n, method = (6, int(6 + work)), "full trajectories where the estimated error of reduced steps is largest"
         whole = before + 5 * n[0] * cost, before + 15 * n[1] * cost + 5.0
+        with suppress(NoCertificate):  # `learn` goes on with samples then
+            duals, memory = memory_in_time(chosen.model, n), _memory(n[1], size)
+            memory = memory and (memory[0] + duals[0], memory[1] + duals[1])
     chosen = replace(chosen, seconds=cost)
-    return Plan(chosen, request.tolerance, method, n, whole, n_values=size, memory=_memory(n[1], size))
+    return Plan(chosen, request.tolerance, method, n, whole, n_values=size, memory=memory)
 
 
 def _coarse(model: Model) -> Model:
