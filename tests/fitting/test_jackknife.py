@@ -8,6 +8,7 @@ import pytest
 
 import parasol as ps
 from parasol.errors import InputError
+from parasol.fitting.jackknife import Samples, _fit_to
 from parasol.fitting.polynomial import Polynomial
 from parasol.learning.run import learn
 from parasol.runtime.conformal import conformal_bound
@@ -114,3 +115,30 @@ def test_learn_says_what_the_level_is():
     account = learn(data=(mus, 1 + mus * t), tolerance=0.5, recipe="polynomial").facts["learn"]
     assert account["met"]
     assert account["level"] == 0.95
+
+
+def test_the_order_of_the_samples_decides_nothing():
+    """Each fit is a function of the set of its samples: whether a logarithm helps is tried on thirds of them, in some order."""
+    rng = np.random.default_rng(7)
+    mus = rng.uniform(0.1, 10, (33, 1))
+    values = np.log(mus) + 0.6 * mus * t + 0.2 * mus**2
+    whole, logs = ps.pod(values, tolerance=1e-4), set()
+    for turned in (rng.permutation(33) for _ in range(8)):
+        space = ps.pde.ParameterSpace(ps.parameters(a=(0.1, 10.0)))
+        samples = Samples(mus[turned], values[turned], turned, None, lambda _, space=space: space)
+        fit = _fit_to(samples, np.ones(33, dtype=bool), Polynomial(), whole, 1e-4, None)
+        logs.add(bool(fit.features.logs[0]))
+    assert len(logs) == 1
+
+
+def test_the_worst_row_of_a_group_counts():
+    """Against lines by hand, fitted without one pair of rows at a time."""
+    mus = np.random.default_rng(2).random((12, 1))
+    values, groups = 1 + mus**3, np.repeat(np.arange(6), 2)
+    surrogate = quietly(mus, values, Polynomial(degree=1), level=0.8, groups=groups)
+    errors = []
+    for group in range(6):
+        out = groups == group
+        line = np.polyfit(mus[~out, 0], values[~out, 0], 1)
+        errors.append(np.max(np.abs(np.polyval(line, mus[out, 0]) / values[out, 0] - 1)))
+    assert np.isclose(surrogate.conformal.quantile, np.sort(errors)[5], rtol=1e-9)  # ⌈7 · 0.8⌉ = 6th of six

@@ -211,3 +211,14 @@ def test_ghosts_weigh_like_their_own_unknown():
     assert len(p) > model.n_nodes  # there are ghosts
     assert np.all(p == 1.0)
     assert np.all(q == 1e12)
+
+
+@pytest.mark.parametrize("second", [1e-160, 1e-170])
+def test_what_is_too_small_to_be_squared_is_refused(second):
+    """Errors came out as zero, and bounds with them."""
+    mus = np.random.default_rng(0).uniform(0.5, 2, (30, 1))
+    values = np.exp(-mus * np.linspace(0, 1, 6))
+    with pytest.raises(ps.ParasolError, match=r"so small that their squares underflow|no direction to keep"):
+        ps.fit_snapshots(mus, second * values, "polynomial")
+    with pytest.raises(ps.ParasolError, match="so small that its squares underflow"):
+        ps.fit_snapshots(mus, np.stack([values, second * values], axis=2), "polynomial")

@@ -111,6 +111,7 @@ def test_repair_goes_down_the_roads(surrogate, truth, model):
     assert set(answer.method) == {"reduced model", "full solve"}
     full = [i for i, method in enumerate(answer.method) if method == "full solve"]
     assert np.allclose(answer.values[full], truth.solutions[full])
+    assert np.allclose(np.concatenate(list(answer.blocks(size=3))), answer.values, rtol=0, atol=1e-12)
     assert np.all(answer.bound <= reachable)
     errors = np.linalg.norm(answer.values - truth.solutions, axis=1) / np.linalg.norm(truth.solutions, axis=1)
     assert np.all(errors <= reachable)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from parasol.checks import check_labels
-from parasol.errors import ParasolWarning
+from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.runtime.basis import Basis
 from parasol.runtime.jackknife import LEAST
@@ -50,6 +50,9 @@ def field_weights(
     given = np.ones(len(labels)) if weights is None else single_weights(weights, len(labels))
     parts = [_energy(solutions, given, labels == label) for label in range(int(labels.max()) + 1)]
     size = np.array([np.mean(part) for part in parts])
+    for label in np.flatnonzero(size < 1e-290):
+        if np.any(solutions[:, labels == label]):
+            raise InputError(f"field {label}, counted from 0, is so small that its squares underflow. Scale it.")
     size[size <= least**2 * np.max(size)] = np.max(size) or 1.0  # of a field that is zero any weight will do
     return given / size[labels]
 

@@ -25,6 +25,7 @@ _FINER = 1e-4  # part of the tolerance that may be lost on the way
 _SLOW = 1e-2  # relative error with modes of half the snapshots above which more of them would not help
 _TELLING = 10  # snapshots or values from which the decay of the singular values can be seen
 _TURNED = 1e-6  # angle by which what was lost on the way may turn the modes without a word
+_LEAST = 1e-280  # squared, of all snapshots together: below, errors of a few digits are none any more
 
 
 def pod(
@@ -75,6 +76,8 @@ def pod(
         raise InputError("one snapshot has nothing to be compared with. Use at least 2, better a hundred.")
     if tally.energy == 0:
         raise InputError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
+    if tally.energy < _LEAST:
+        raise InputError("snapshots are so small that their squares underflow. Scale them.")
     d = _count(factored, tolerance, n_modes)
     _warn(factored, method, tolerance, n_modes, d, tally.n, source.n_values)
     modes = factored.vectors(d)
