@@ -14,8 +14,9 @@ from parasol.runtime.expansions import Chebyshev
 from parasol.runtime.features import Features
 from parasol.runtime.layout import Layout
 from parasol.runtime.operations import Activation, Affine
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.program import Program, StoredMap
+from parasol.runtime.ranges import ParameterRange
 from parasol.runtime.surrogate import Surrogate
 
 jax.config.update("jax_enable_x64", True)

@@ -18,7 +18,8 @@ from parasol.reduction.products import DiagonalRoot
 from parasol.runtime import container
 from parasol.runtime.certificate import Certificate
 from parasol.runtime.conformal import ConformalBound
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.ranges import ParameterRange
 
 ROOT = Path(__file__).parent.parent
 

@@ -62,9 +62,9 @@ from parasol.report.figures import draw as draw
 from parasol.report.verify import verify as verify
 from parasol.runtime.files import load as load
 from parasol.runtime.files import save as save
-from parasol.runtime.parameters import Choice as Choice
 from parasol.runtime.random_fields import GaussianField as GaussianField
 from parasol.runtime.random_fields import SphereField as SphereField
+from parasol.runtime.ranges import Choice as Choice
 from parasol.runtime.surrogate import Surrogate as Surrogate
 from parasol.space.geometry.curves import Curve as Curve
 from parasol.space.geometry.curves import Star as Star

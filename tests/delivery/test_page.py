@@ -16,8 +16,9 @@ from parasol.delivery.page.pack import script_text
 from parasol.fitting.linear import FittedLinear
 from parasol.fitting.network import Network
 from parasol.runtime.conformal import ConformalBound
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.quantities import Quantities
+from parasol.runtime.ranges import ParameterRange
 
 CLOSE = 1e-5
 

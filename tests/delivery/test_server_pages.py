@@ -23,7 +23,8 @@ from parasol.delivery.page import explore as page
 from parasol.delivery.server import app as server_app
 from parasol.delivery.server.calls import ADDRESS, calls, example
 from parasol.delivery.server.service import Limits, Service
-from parasol.runtime.parameters import ParameterSpace, range_of
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.ranges import range_of
 
 
 def calls_in(html):

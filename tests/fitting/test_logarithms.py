@@ -5,7 +5,8 @@ import pytest
 
 import parasol as ps
 from parasol.fitting.logarithms import _chosen, features_for
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.ranges import ParameterRange
 
 WIDE = ParameterSpace((ParameterRange("a", 0.1, 20.0), ParameterRange("b", 0.0, 1.0)))
 

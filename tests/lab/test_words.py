@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from parasol_lab.paper.run import Run
+from parasol_lab.paper.settings import settings_rows
 from parasol_lab.paper.together import Reading
-from parasol_lab.paper.words import conclusion, not_reproduced, readings_table, settings_rows, spoken
+from parasol_lab.paper.words import conclusion, not_reproduced, readings_table, spoken
 
 RUN = Run("schrodinger", "paper", Path(), Path(), lambda text: None)
 

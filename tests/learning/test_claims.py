@@ -22,7 +22,8 @@ from parasol.learning.solves import Limits, SolveCache
 from parasol.learning.verdict import _resonance, _zero, with_report
 from parasol.pde.model import Model
 from parasol.runtime.conformal import conformal_bound, highest_level
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.ranges import ParameterRange
 
 quick = {"recipe": "polynomial"}  # no network to train
 x, y = ps.coordinates("x y")

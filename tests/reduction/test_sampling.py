@@ -10,7 +10,7 @@ from parasol.checks import ParasolError
 from parasol.errors import InputError
 from parasol.pde.parameters import ParameterSpace, parameters
 from parasol.reduction.sampling import sample, split
-from parasol.runtime.parameters import ParameterRange
+from parasol.runtime.ranges import ParameterRange
 
 BALL = ps.Ball((0.0, 0.0, 0.0), 1.0)
 DESIGNS = ("sobol", "edges", "latin", "halton", "random")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.runtime.parameters import ParameterRange, ParameterSpace, range_of
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.ranges import ParameterRange, range_of
 
 MUS = np.linspace(0, 1, 40)[:, None]
 VALUES = np.hstack([MUS, MUS**2, 1 + MUS])

@@ -34,10 +34,11 @@ from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.features import Features, features_of
-from parasol.runtime.parameters import ParameterRange, ParameterSpace, parameter_space
+from parasol.runtime.parameters import ParameterSpace, parameter_space
 from parasol.runtime.products import MatrixProduct, Weights, first_part
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import quantities_of
+from parasol.runtime.ranges import ParameterRange
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 

@@ -15,8 +15,9 @@ from parasol.pde.model import Model
 from parasol.reduction.sampling import sample
 from parasol.runtime.features import Features, features_of, wide_columns
 from parasol.runtime.operations import Affine
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.program import Program
+from parasol.runtime.ranges import ParameterRange
 
 _FIRST, _MOST = 40, 1280  # parameters at which functions are evaluated for the fit, at first and at most
 _N_CHOOSING, _N_FRESH = 30, 100  # others: those that choose a degree, and those that say how good it is in the end

@@ -26,7 +26,7 @@ class Cut:
 def cuts(space: ParameterSpace, solved: np.ndarray, failed: np.ndarray) -> list[Cut]:
     """Shortened ranges without failures that lose few of the solved parameters (n, n_scalars).
 
-    >>> from parasol.runtime.parameters import ParameterRange
+    >>> from parasol.runtime.ranges import ParameterRange
     >>> space = ParameterSpace((ParameterRange("a", 0.0, 1.0),))
     >>> cut = cuts(space, np.array([[0.1], [0.5], [0.7]]), np.array([[0.8], [0.9]]))[0]
     >>> cut.value, cut.failed, cut.below

@@ -40,8 +40,9 @@ from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved
 from parasol.reduction.solvers import Solvable
 from parasol.runtime.above import borrowed
-from parasol.runtime.parameters import Ranges, parameter_space
+from parasol.runtime.parameters import parameter_space
 from parasol.runtime.plain import Plain
+from parasol.runtime.ranges import Ranges
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
 

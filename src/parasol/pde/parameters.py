@@ -11,8 +11,9 @@ import sympy
 
 from parasol.errors import InputError
 from parasol.expressions import Symbols
-from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace, range_of
+from parasol.runtime.parameters import ParameterFunction, ParameterSpace
 from parasol.runtime.random_fields import RandomField
+from parasol.runtime.ranges import ParameterRange, range_of
 
 __all__ = ["FunctionParameter", "Parameter", "ParameterSpace", "parameters"]
 

@@ -14,7 +14,8 @@ from scipy.stats import qmc
 
 from parasol.checks import check_choice, check_count
 from parasol.errors import InputError
-from parasol.runtime.parameters import ParameterRange, ParameterSpace, parameter_space
+from parasol.runtime.parameters import ParameterSpace, parameter_space
+from parasol.runtime.ranges import ParameterRange
 
 _DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice", "distribution")
 _SCALES = ("linear", "log")

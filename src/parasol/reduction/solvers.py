@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from parasol.errors import InputError
-from parasol.runtime.parameters import ParameterSpace, Ranges, parameter_space
+from parasol.runtime.parameters import ParameterSpace, parameter_space
+from parasol.runtime.ranges import Ranges
 
 _GIVE = 'parameters={"a": (0.1, 4.0), "k": (1, 10, "log")}'
 

@@ -24,8 +24,8 @@ from parasol.reduction.snapshots import in_words
 from parasol.reduction.solvers import Solvable, Solver, own_solver, unwrapped
 from parasol.reduction.workers import solve_one
 from parasol.report.render import Facts, card, table
-from parasol.runtime.parameters import Ranges
 from parasol.runtime.products import MatrixProduct
+from parasol.runtime.ranges import Ranges
 
 _N_THETAS = 2000  # parameters at which the factors are evaluated
 _SAME = 1e-12  # relative: a repeated solve that differs by less has summed in another order

@@ -17,10 +17,10 @@ from parasol.runtime.operations import Affine as Affine
 from parasol.runtime.operations import Log as Log
 from parasol.runtime.operations import Scale as Scale
 from parasol.runtime.operations import Sum as Sum
-from parasol.runtime.parameters import ParameterRange as ParameterRange
 from parasol.runtime.parameters import ParameterSpace as ParameterSpace
 from parasol.runtime.program import Program as Program
 from parasol.runtime.program import ProgramMap as ProgramMap
 from parasol.runtime.program import check_inputs as check_inputs
+from parasol.runtime.ranges import ParameterRange as ParameterRange
 from parasol.runtime.reduced import ReducedModel as ReducedModel
 from parasol.runtime.surrogate import Surrogate as Surrogate

@@ -36,13 +36,14 @@ from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
-from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterFunction, ParameterSpace
 from parasol.runtime.parts import CalibratedParts
 from parasol.runtime.plain import Plain
 from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import Program, StoredMap, program_of
 from parasol.runtime.quantities import Mixing, Quantities
 from parasol.runtime.random_fields import GaussianField, SphereField
+from parasol.runtime.ranges import ParameterRange
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.rows import RowFunction

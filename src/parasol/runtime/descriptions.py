@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from parasol.runtime.duals import WIDTH
-from parasol.runtime.parameters import ParameterRange
 from parasol.runtime.plain import Plain, plain
 from parasol.runtime.program import map_name, map_words, program_of
+from parasol.runtime.ranges import ParameterRange
 from parasol.runtime.surrogate import Surrogate
 
 # facts that have a row of their own; others are shown under "made"

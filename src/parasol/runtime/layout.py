@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from parasol.checks import check_finite, check_shape, unmasked
 from parasol.errors import InputError, did_you_mean
 from parasol.runtime.outline import Outline
-from parasol.runtime.parameters import check_name
+from parasol.runtime.ranges import check_name
 from parasol.runtime.theta import Theta
 
 AXES = ("x", "y", "z")  # what the coordinates are called where nobody named them

@@ -33,14 +33,13 @@ from parasol_lab.paper.helmholtz import SHOWN as SHOWN_HELMHOLTZ
 from parasol_lab.paper.numbers import Stated
 from parasol_lab.paper.panels import draw_cuts, draw_in_time, draw_on_sphere, draw_solvers
 from parasol_lab.paper.run import RICH, Outcome, Run
+from parasol_lab.paper.settings import scheme_words, settings_rows
 from parasol_lab.paper.sine_gordon import SHOWN as SHOWN_SINE_GORDON
 from parasol_lab.paper.words import (
     conclusion,
     not_reproduced,
     readings_table,
     scattered,
-    scheme_words,
-    settings_rows,
     theory_words,
 )
 
