@@ -308,5 +308,5 @@ def test_places_far_from_zero_are_compared_by_their_own_extent(tmp_path):
 
 
 def test_names_with_underscores_are_no_numbers(tmp_path):
-    (tmp_path / "runs.csv").write_text("mesh,q\n1_2,1\n12,2\n")
-    assert ps.read_results(tmp_path / "runs.csv", ["mesh"]).labels == {"mesh": ("12", "1_2")}
+    (tmp_path / "runs.csv").write_text("mesh,q\n1_2,1\n12,2\n2_2,3\n")
+    assert ps.read_results(tmp_path / "runs.csv", ["mesh"]).labels == {"mesh": ("12", "1_2", "2_2")}

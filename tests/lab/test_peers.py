@@ -251,6 +251,10 @@ def test_rows_are_put_into_those_of_an_earlier_run():
     assert found["parasol"] == "2"
     with pytest.raises(InputError, match="other full solves"):
         runs.joined(before, more | {"split": {**split, "key": "l"}})
+    assert (
+        runs.joined(before, more | {"split": {**split, "asked": "in other words"}, "left_out": []})["rows"]
+        == found["rows"]
+    )
 
 
 def test_only_what_is_between_the_marks_is_written(tmp_path):
