@@ -94,7 +94,7 @@ def _reduced_facts(model: Model, basis: Basis, reduced: ReducedModel, truth: Sna
     }
     coefficients = {name: other.coefficients(truth.mus) for name, other in models.items()}
     coefficients["points"] = collocate(model, basis).coefficients(truth.mus)
-    out: Facts = {"n_rows": len(reduced.residuals[0].triangle), "n_frames": len(reduced.residuals)}
+    out: Facts = {"n_rows": len(reduced.residuals[0].triangle), "n_preconditioners": len(reduced.residuals)}
     for name, c in coefficients.items():
         errors = relative_errors(truth, basis, c)
         out[name] = {**_spread(errors), "over_projection": float(np.mean(errors)) / floor}
