@@ -78,6 +78,19 @@ def test_bad_input_is_one_line(words, said):
     assert said in result.stderr
 
 
+def test_a_page_that_is_refused_loses_nothing(monkeypatch):
+    def refused(surrogate, page):
+        raise InputError("the page would have 102 MB.")
+
+    monkeypatch.setattr(scale, "explore", refused)
+    found = scale._measured("helmholtz", 150, ["reduce"])
+    assert found["refused"] == {"page": "the page would have 102 MB."}
+    assert list(found["stages"]) == ["nodes", "weights", "solve", "snapshots", "pod", "query", "file"]
+    one = {**found, "asked": 150, "skipped": {}}
+    shown = scale.scale_rows({"problem": "helmholtz", "rows": [one], "exponents": {}, "ideal": scale.IDEAL})
+    assert ("left out, 150 nodes", "page: the page would have 102 MB.") in shown
+
+
 @pytest.mark.slow
 def test_small_sizes_end_to_end(tmp_path):
     found = scale.measure_scale((300, 900), progress=lambda words: None)

@@ -36,7 +36,7 @@ _BASIS = 0.8  # of the tolerance, for the basis; the map's error is in the span 
 _MAP = 0.9  # of the tolerance, by the steering vectors: the sealed ones may see a little more
 _N_LABELS = (1024, 4096)
 _FAR = 0.5  # a relative error
-_UNSEEN = 1e-3  # of the tolerance: what terms of a polynomial may change that are left out
+_UNSEEN = 1e-3  # of the largest bound: what terms of a polynomial may change that are left out
 _N_FRESH, _N_FRESH_FUNCTIONS = 2000, 500
 _MOST_CORNERS = 6  # parameters, up to which the corners are looked at too
 # fresh full solves that the estimate is checked with: a fifth of the others, within these
@@ -101,14 +101,6 @@ class ReducedBasis:
             doubt = duals.doubt + miss_probability(len(before.sealed.duals.blocks))
             sealed = replace(sealed, duals=replace(duals, doubt=doubt))
         return replace(self, n_factorizations=counts[0], n_triangular=counts[1], sealed=sealed)
-
-
-def shortened(surrogate: Surrogate, tolerance: float, mus: np.ndarray) -> Surrogate:
-    """Without the terms of a polynomial that no answer at this tolerance needs: they make it slow and its file large."""
-    if not isinstance(surrogate.map, FittedPolynomial):
-        return surrogate
-    least = float(np.min(np.linalg.norm(surrogate.coefficients(mus), axis=1)))
-    return replace(surrogate, map=surrogate.map.shortened(_UNSEEN * tolerance * least))
 
 
 def learn_linear(
@@ -396,12 +388,20 @@ def best_map(
         if best is None or worst < best[0]:
             best = (worst, surrogate)
         if worst <= _MAP * tolerance:
-            short = shortened(surrogate, tolerance, fresh)
+            short = _shortened(surrogate, _UNSEEN * worst, fresh)
             return short if np.max(short.certify(fresh).relative) <= _MAP * tolerance else surrogate
     if bare is not None and (best is None or floor < best[0]):
         return bare
     assert best is not None
     return best[1]
+
+
+def _shortened(surrogate: Surrogate, change: float, mus: np.ndarray) -> Surrogate:
+    """Without the terms of a polynomial that change its answers by less, relative: they make it slow and its file large."""
+    if not isinstance(surrogate.map, FittedPolynomial):
+        return surrogate
+    least = float(np.min(np.linalg.norm(surrogate.coefficients(mus), axis=1)))
+    return replace(surrogate, map=surrogate.map.shortened(change * least))
 
 
 def _trials(model: Model, recipe: str | Recipe | None) -> Iterator[tuple[str | Recipe, int]]:

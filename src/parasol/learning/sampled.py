@@ -17,7 +17,7 @@ from parasol.fitting.maps import Recipe
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.units import unknown_labels
 from parasol.learning.labels import Teacher, relative
-from parasol.learning.linear import TRAINING, maps_to_try, named, shortened
+from parasol.learning.linear import TRAINING, maps_to_try, named
 from parasol.learning.region import marked
 from parasol.learning.report import LEVEL, Evidence, Outcome, Round, Step, measured_on
 from parasol.learning.residual_duals import offers_duals, with_duals
@@ -256,9 +256,7 @@ def _taught(state: State) -> tuple[Surrogate, float] | None:
                 if best is None or error < best[1]:
                     best = surrogate, error
                 if error <= _FOLLOWS * state.tolerance:
-                    short = shortened(surrogate, state.tolerance, truth.mus)
-                    error = float(np.max(_score(state, short, truth).errors))
-                    return (short, error) if error <= _FOLLOWS * state.tolerance else best
+                    return best
     except SolveFailed:  # the steps of the reduced model grow beyond all bounds somewhere
         return None
     except Exhausted:

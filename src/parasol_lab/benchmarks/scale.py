@@ -121,7 +121,7 @@ def _quiet() -> None:
 def _measured(problem_name: str, n: int, skipped: Sequence[str]) -> Facts:
     """All stages but learn at one size."""
     _quiet()
-    clock, problem = Clock(), load_problem(problem_name)
+    clock, problem, refused = Clock(), load_problem(problem_name), {}
     with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
         nodes = clock("nodes", lambda: scatter(problem.domain, n_nodes=n, rng=0))
         model = clock("weights", lambda: discretize(problem, nodes))
@@ -137,10 +137,14 @@ def _measured(problem_name: str, n: int, skipped: Sequence[str]) -> Facts:
             clock("query", lambda: surrogate(queries).values, _N_QUERIES)
             file, page = Path(folder, "surrogate.parasol"), Path(folder, "page.html")
             clock("file", lambda: save(surrogate, file))
-            clock("page", lambda: explore(surrogate, page))
             clock.stages["file"]["bytes"] = file.stat().st_size
-            clock.stages["page"]["bytes"] = page.stat().st_size
+            try:
+                clock("page", lambda: explore(surrogate, page))
+                clock.stages["page"]["bytes"] = page.stat().st_size
+            except InputError as error:  # no page is that large; what was measured before is kept
+                refused["page"] = str(error)
     facts = {"n_unknowns": model.n_unknowns, "solver": solution.backend, "residual": solution.residual_norm}
+    facts["refused"] = refused
     return {"n_nodes": model.n_nodes, **facts, "stages": clock.stages}
 
 
@@ -220,6 +224,8 @@ def scale_rows(facts: Facts) -> list[tuple[str, str]]:
                 _compared(row, "memory_bytes", "peak_bytes", 1e-6, "MB"),
             ]
             rows.append((f"planned, {row['n_nodes']} nodes", "; ".join(compared)))
+        for stage, words in row.get("refused", {}).items():
+            rows.append((f"left out, {row['n_nodes']} nodes", f"{stage}: {words}"))
         for stage, cost in row["skipped"].items():
             if stage in row["stages"]:  # nodes, weights and one solve are measured in any case
                 continue
