@@ -135,6 +135,7 @@ def test_a_surrogate_that_is_too_large_for_a_page_is_told_in_words(monkeypatch):
     monkeypatch.setattr(page, "_MOST", 1000)
     text = inside(make_app(served.steady()), "GET", "/").text
     assert "There is no explorer of this surrogate: the page would have" in text
+    assert "Choose fewer nodes: surrogate.restricted(nodes=...)." in text
     assert 'role="math"' in text
     assert list(calls_in(text)) == ["curl", "Python", "NumPy", "UM-Bridge"]
 

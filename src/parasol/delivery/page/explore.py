@@ -102,8 +102,9 @@ def _page(
     # in one go, so that no text is taken for the name of another
     html = re.sub("%([A-Z]+)%", lambda match: parts[match[1]], _template("page.html"))
     if len(html) > _MOST:
+        fewer = "nodes" if surrogate.layout.times is None else "times"
         raise InputError(
-            f"the page would have {1e-6 * len(html):.0f} MB. Choose fewer times: surrogate.restricted(times=...)."
+            f"the page would have {1e-6 * len(html):.0f} MB. Choose fewer {fewer}: surrogate.restricted({fewer}=...)."
         )
     return html
 
