@@ -12,7 +12,7 @@ from parasol.errors import InputError, did_you_mean
 from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning
 
-Progress = Callable[[float], Any] | None  # told the fraction that is done
+Progress = Callable[[float], Any] | None  # called with the fraction that is done
 
 
 def unmasked(given: Any) -> Any:
