@@ -14,6 +14,7 @@ from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate
 from parasol.space.stencils import Scheme
+from parasol.space.surrounding import value_weights
 
 
 def of_regions(nodes: Nodes) -> Iterator[tuple[np.ndarray, Nodes]]:
@@ -54,7 +55,7 @@ def derivatives_at(
     if isinstance(scheme, Elements):
         return scheme.derivatives_at(points, derivatives)
     if nodes.touches is None:
-        return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme).matrices
+        return _derivatives(Cloud(nodes.points, nodes.domain), points, derivatives, scheme)
     region = nodes.domain.region_of(points)
     surroundings = nodes.domain.divided.surroundings  # type: ignore[union-attr]
     parts: dict[MultiIndex, list[sparse.coo_array]] = {index: [] for index in derivatives}
@@ -62,12 +63,20 @@ def derivatives_at(
         here = np.flatnonzero(region == k)
         if not len(here):
             continue
-        matrices = differentiate(Cloud(own.points, surroundings[k]), points[here], derivatives, scheme)
+        matrices = _derivatives(Cloud(own.points, surroundings[k]), points[here], derivatives, scheme)
         for index in derivatives:
             rows = matrices[index].tocoo()
             entries = (rows.data, (here[rows.row], members[rows.col]))
             parts[index].append(sparse.coo_array(entries, shape=(len(points), nodes.n_nodes)))
     return {index: sparse.csr_array(sum(some)) for index, some in parts.items()}
+
+
+def _derivatives(
+    cloud: Cloud, points: np.ndarray, derivatives: Sequence[MultiIndex], scheme: Scheme
+) -> Mapping[MultiIndex, sparse.csr_array]:
+    if len(derivatives) == 1 and not any(derivatives[0]):
+        return {derivatives[0]: value_weights(cloud, points, scheme)}
+    return differentiate(cloud, points, derivatives, scheme).matrices
 
 
 def check_regions(nodes: Nodes, scheme: Scheme) -> None:

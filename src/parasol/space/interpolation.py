@@ -12,8 +12,8 @@ from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.runtime.layout import Layout
 from parasol.space.neighbours import Cloud
-from parasol.space.operators import differentiate
 from parasol.space.outline import OutlinedDomain
+from parasol.space.surrounding import value_weights
 
 _NEAR = 12  # cells whose centres are nearest: mostly one of them contains a point
 _ON = 1e-9  # by which a point may lie outside of its cell
@@ -62,14 +62,14 @@ def weights_by_region(layout: Layout, points) -> tuple[csr_array, np.ndarray]:
     at_nodes = np.flatnonzero(~between)  # a node has its own value, wherever its neighbours are
     shape = (len(points), len(layout.points))
     weights = csr_array((np.ones(len(at_nodes)), (at_nodes, node[at_nodes])), shape)
-    zero, regions = (0,) * layout.points.shape[1], np.full(len(points), -1)
+    regions = np.full(len(points), -1)
     for region, where, members, own in _by_region(layout, points, np.flatnonzero(between), cloud):
         regions[where] = region
         if layout.cells is not None:
             rows = _in_cells(layout.points, layout.cells, points[where], members).tocoo()
             weights = weights + csr_array((rows.data, (where[rows.row], rows.col)), shape)
             continue
-        rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()  # type: ignore[arg-type]
+        rows = value_weights(own, points[where], layout.scheme).tocoo()  # type: ignore[arg-type]
         weights = weights + csr_array((rows.data, (where[rows.row], members[rows.col])), shape)
     return weights, regions
 
