@@ -13,6 +13,7 @@ from parasol.space.operators import differentiate
 from parasol.space.stencils import Scheme
 
 _WILD = 16.0  # Σ|weights| of a stencil that does not surround its point; up to 14 is usual
+_SAID = 50.0  # beyond which it is said
 _SEEN = 4000  # nodes among which a stencil that does is looked for
 _APART = 0.3  # of its distance from the point: how far a node is at least from the others of such a stencil
 
@@ -26,6 +27,7 @@ def value_weights(cloud: Cloud, points: np.ndarray, scheme: Scheme) -> csr_array
     zero = (0,) * points.shape[1]
     rows = csr_array(differentiate(cloud, points, [zero], scheme)[zero])
     sizes = np.asarray(abs(rows).sum(axis=1)).ravel()
+    kept_rows, others = np.ones(len(points)), []  # which of the rows stay, and what stands in place of the others
     for i in np.flatnonzero(sizes > _WILD):
         index, distance = (found[0] for found in cloud.nearest(points[i : i + 1], min(_SEEN, len(cloud.points))))
         index, distance = index[np.isfinite(distance)], distance[np.isfinite(distance)]
@@ -40,10 +42,12 @@ def value_weights(cloud: Cloud, points: np.ndarray, scheme: Scheme) -> csr_array
             warnings.simplefilter("ignore", ParasolWarning)  # these nodes are one stencil
             row = differentiate(Cloud(offsets[kept]), np.zeros((1, len(zero))), [zero], scheme)[zero].tocoo()
         if np.sum(np.abs(row.data)) < sizes[i]:
-            sizes[i] = np.sum(np.abs(row.data))
-            own = csr_array((row.data, (np.full(row.nnz, i), index[kept][row.col])), rows.shape)
-            rows = csr_array(diags_array((np.arange(len(points)) != i).astype(float)) @ rows + own)
-    if np.any(wild := sizes > _WILD):
+            sizes[i], kept_rows[i] = np.sum(np.abs(row.data)), 0.0
+            others.append((row.data, np.full(row.nnz, i), index[kept][row.col]))
+    if others:
+        data, at, columns = map(np.concatenate, zip(*others, strict=True))
+        rows = csr_array(diags_array(kept_rows) @ rows + csr_array((data, (at, columns)), rows.shape))
+    if np.any(wild := sizes > _SAID):
         worst = int(np.argmax(sizes))
         place = ", ".join(f"{value:.4g}" for value in points[worst])
         warnings.warn(
