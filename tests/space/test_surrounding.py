@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import parasol as ps
 from parasol.errors import ParasolWarning
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
@@ -35,3 +36,14 @@ def test_where_no_nodes_surround_a_place_it_is_said():
     nodes = crowded(20)[400:]
     with pytest.warns(ParasolWarning, match=r"no nodes surround 1 of 1 places, such as \(0\.52, 0\.51\)"):
         value_weights(Cloud(nodes), np.array([[0.52, 0.51]]), SCHEME)
+
+
+def test_no_stencil_looks_through_a_thin_wall():
+    domain = ps.Box((-1, -1), (1, 1)) - ps.Box((-1.5, -5e-4), (0.05, 5e-4))
+    nodes = ps.scatter(domain, n_nodes=800)
+    places = np.stack([np.linspace(-0.1, 0.2, 100), np.tile([0.01, -0.01], 50)], axis=1)
+    rows = value_weights(Cloud(nodes.points, domain), places, default_scheme(2, stencil_size=55, degree=5)).tocoo()
+    here, there = places[rows.row], nodes.points[rows.col]
+    behind = (np.maximum(here[:, 0], there[:, 0]) < 0.05) & (here[:, 1] * there[:, 1] < 0)
+    assert abs(rows).sum(axis=1).max() < 16
+    assert not np.any(np.abs(rows.data[behind]) > 0)

@@ -30,11 +30,11 @@ def value_weights(cloud: Cloud, points: np.ndarray, scheme: Scheme) -> csr_array
     kept_rows, others = np.ones(len(points)), []  # which of the rows stay, and what stands in place of the others
     for i in np.flatnonzero(sizes > _WILD):
         index, distance = (found[0] for found in cloud.nearest(points[i : i + 1], min(_SEEN, len(cloud.points))))
-        index, distance = index[np.isfinite(distance)], distance[np.isfinite(distance)]
         offsets = cloud.wrap.shortest(cloud.points[index] - points[i])
         kept, left = [], np.arange(len(index))
         while len(left) and len(kept) < scheme.stencil_size:
             kept.append(left[0])
+            # hidden nodes are infinitely far, and never far enough from others
             left = left[np.linalg.norm(offsets[left] - offsets[left[0]], axis=1) > _APART * distance[left]]
         if len(kept) < scheme.stencil_size:
             continue
