@@ -9,6 +9,7 @@ import pytest
 import parasol as ps
 from parasol.fitting import Adam
 from parasol_lab.paper import seeds
+from parasol_lab.paper import together as together_module
 from parasol_lab.paper.operator_nets import DeepONet, DirectNetwork, fit_together
 from parasol_lab.paper.run import Run
 from parasol_lab.paper.seeds import Samples, over_seeds, train_seeds
@@ -63,6 +64,27 @@ def test_a_training_that_was_stopped_goes_on(tmp_path):
     whole = together([NET], [3])[0]
     assert np.array_equal(continued["last"].predict(UNSEEN), whole["last"].predict(UNSEEN))
     assert continued["best"].history == whole["best"].history
+
+
+def test_outputs_of_a_large_network_are_filled_up_and_nothing_else_changes(tmp_path, monkeypatch):
+    def stop(done):
+        if done >= 0.5:
+            raise KeyboardInterrupt
+
+    recipes = [NET, replace(NET, reading=Reading("box", "z-score", "He", "relative squares"))]
+    plain, state = together(recipes, [0, 1]), tmp_path / "state.npz"
+    with pytest.raises(KeyboardInterrupt):
+        together(recipes, [0, 1], progress=stop, state=state)
+    monkeypatch.setattr(together_module, "_LARGE", 1)
+    for filled in (
+        together(recipes, [0, 1]),
+        together(recipes, [0, 1], state=state),
+    ):  # from the start, and from a state without filling
+        for one, other in zip(plain, filled, strict=True):
+            assert other["last"].network.weights[-1].shape == (3, 16)
+            assert np.allclose(one["last"].predict(UNSEEN), other["last"].predict(UNSEEN), rtol=1e-4)
+            curves = [[(row["training"], row["validation"]) for row in map["last"].history] for map in (one, other)]
+            assert np.allclose(*curves, rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -160,9 +182,9 @@ def test_every_seed_is_kept(tmp_path, monkeypatch):
     assert errors == gone.facts["errors"]
 
 
-@pytest.mark.parametrize(("large", "counts"), [(10**8, (5, 3)), (0, (3, 3))])
+@pytest.mark.parametrize(("large", "counts"), [(10**8, (5, 3)), (0, (3, 1))])
 def test_every_training_has_its_seeds(tmp_path, monkeypatch, large, counts):
-    """Five of the first reading, three of the others and of large networks, each with weights and an error of its own."""
+    """Five of the first reading and three of the others, of large networks three and one, each with weights and an error of its own."""
     fields, begun = ps.reduction.as_snapshots(X, Y), []
 
     def fitted(recipes, xs, y, validation, which, **options):

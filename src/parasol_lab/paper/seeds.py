@@ -26,7 +26,7 @@ from parasol_lab.paper.together import Reading
 
 _AT_ONCE = 2 * 10**8  # weights trained at once on a GPU
 _BIG = 10**8  # weights of a network of which few seeds are trained
-_FEW_SEEDS = 3  # of those, and of readings beside the simplest one
+_FEW_SEEDS = 3  # of those, and of readings beside the simplest one; of those of a big network there is one
 
 
 def over_seeds(measured: Sequence[Facts]) -> Facts:
@@ -139,8 +139,10 @@ def train_seeds(
         samples.train.n_values if samples.basis is None else samples.basis.n_modes,
     )
     n_weights = sum(a * b for a, b in pairwise(counts))
-    seeds = range(run.seed, run.seed + (min(run.seeds, _FEW_SEEDS) if n_weights > _BIG else run.seeds))
-    jobs = [(base, seed) for seed in seeds] + [(reading, seed) for reading in others for seed in seeds[:_FEW_SEEDS]]
+    big = n_weights > _BIG
+    seeds = range(run.seed, run.seed + (min(run.seeds, _FEW_SEEDS) if big else run.seeds))
+    few = seeds[: 1 if big else _FEW_SEEDS]
+    jobs = [(base, seed) for seed in seeds] + [(reading, seed) for reading in others for seed in few]
     y, unseen = samples.outputs(samples.train), samples.outputs(samples.validation)
     common = digest(y, unseen, samples.train.mus, samples.validation.mus, samples.truth.mus)
     keys = [digest(common, make(reading), seed) for reading, seed in jobs]
@@ -183,7 +185,7 @@ def train_seeds(
                 "epochs": recipe.stage.epochs,
             }
             # the map of a large network is not kept: that of the first seed trained in this run stands for it, in the base reading
-            if i == 0 or (first is None and n_weights > _BIG and i < len(seeds)):
+            if i == 0 or (first is None and big and i < len(seeds)):
                 first = best
             _keep(run, keys[i], seed_facts, best if mapped and i == 0 else None)
     kept = [_kept(run, key, mapped and i == 0, n_weights) for i, key in enumerate(keys)]

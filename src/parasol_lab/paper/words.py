@@ -230,18 +230,21 @@ def readings_table(run: Run, results: Facts) -> Table:
             nearest = min(range(len(own)), key=lambda i: abs(math.log(own[i]["error"] / theirs)))
             emphasis.append(len(rows) + nearest)
         rows += [(name, row["reading"], scattered(row), row.get("last_error"), theirs) for row in own]
-    seeds = tried[0]["n_seeds"]
-    caption = (
-        f"Mean and standard deviation over {seeds} seeds of the first reading and {min(seeds, 3)} of the others (first weights "
-        "and order of the batches), with the weights of the smallest validation error, and with the last ones. The first reading of each network is used "
-        "everywhere else in this report"
+    seeds: dict[str, list[int]] = {}  # of the first reading of each network, and of the others
+    for row in tried:
+        seeds.setdefault(row["solver"], []).append(row["n_seeds"])
+    usual, *others = dict.fromkeys((counts[0], counts[-1]) for counts in seeds.values())
+    caption = f"Mean and standard deviation over {usual[0]} seeds of the first reading and {usual[1]} of the others"
+    caption += "".join(
+        f"; of the {name}, whose every training takes minutes, {counts[0]} and {counts[-1]}"
+        for name, counts in seeds.items()
+        if (counts[0], counts[-1]) in others
+    )
+    caption += (
+        " (first weights and order of the batches), with the weights of the smallest validation error, and with the last ones. "
+        "The first reading of each network is used everywhere else in this report"
     )
     caption += "." if results["quick"] else "; the one nearest to the paper's number is set off."
-    done = {row["solver"] for row in tried}
-    trained = [name for name in ("DNN", "DeepONet") if results["solvers"].get(name, {}).get("error") is not None]
-    untried = [name for name in trained if name not in done]
-    if untried:
-        caption += f" Other readings of the {untried[0]}, whose every training takes minutes, were not tried."
     headers = ("network", "reading", "error", "last weights", "paper")
     return Table(headers, tuple(rows), caption, tuple(emphasis), alike=((2, 3, 4),))
 
