@@ -1,4 +1,5 @@
 import builtins
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -92,6 +93,7 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
 
     nodes = ps.scatter(ps.Disc(), n_nodes=100)
     monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.delitem(sys.modules, "parasol.report.shown_figure", raising=False)
     with pytest.raises(ps.ParasolError, match=r"pip install 'parasol-pde\[plot\]'"):
         draw_nodes(nodes, tmp_path / "n.png")
     assert list(tmp_path.iterdir()) == []

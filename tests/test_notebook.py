@@ -164,3 +164,15 @@ def test_a_loaded_surrogate_is_shown_with_numpy_alone(surrogate, tmp_path):
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "m.parasol"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) > 2000
+
+
+def test_a_figure_is_a_picture_without_pyplot(surrogate):
+    code = (
+        "import sys, matplotlib.image, io, parasol as ps\n"
+        "figure = ps.draw_nodes(ps.scatter(ps.Disc(), n_nodes=60))\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+        "height, width, _ = matplotlib.image.imread(io.BytesIO(figure._repr_png_())).shape\n"
+        "assert 300 < height < width < 1200, (height, width)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert surrogate(a=1.0, k=1.0).plot()._repr_png_()[:4] == b"\x89PNG"

@@ -51,9 +51,9 @@ _SECTION = 41  # lattice points per axis of a cut through a solid
 
 
 def require_matplotlib() -> type[Figure]:
-    """Matplotlib's Figure class, or advice how to install it. No window system is touched."""
+    """Matplotlib's Figure class, shown by notebooks, or advice how to install it. No window system is touched."""
     try:
-        from matplotlib.figure import Figure
+        from parasol.report.shown_figure import Figure
     except ImportError:
         raise NotInstalled("drawing needs matplotlib. Install it with: pip install 'parasol-pde[plot]'.") from None
     return Figure
