@@ -169,7 +169,7 @@ def test_a_loaded_surrogate_is_shown_with_numpy_alone(surrogate, tmp_path):
 def test_a_figure_is_a_picture_without_pyplot(surrogate):
     code = (
         "import sys, matplotlib.image, io, parasol as ps\n"
-        "figure = ps.draw_nodes(ps.scatter(ps.Disc(), n_nodes=60))\n"
+        "figure = ps.report.draw_nodes(ps.scatter(ps.Disc(), n_nodes=60))\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
         "height, width, _ = matplotlib.image.imread(io.BytesIO(figure._repr_png_())).shape\n"
         "assert 300 < height < width < 1200, (height, width)\n"
