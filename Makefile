@@ -33,7 +33,7 @@ check: setup
 # lines that no test runs, as $(OUT)/coverage/index.html; what runs in other processes (workers, servers, examples) does not count
 coverage: setup
 	mkdir -p $(OUT)
-	COVERAGE_FILE=$(OUT)/.coverage $(BIN)/python -m pytest -n auto --cov=src --cov-report=html:$(OUT)/coverage --cov-report=term:skip-covered
+	COVERAGE_CORE=$$($(BIN)/python -c "import sys; print('sysmon' if sys.version_info >= (3, 12) else 'ctrace')") COVERAGE_FILE=$(OUT)/.coverage $(BIN)/python -m pytest -n auto --cov=src --cov-report=html:$(OUT)/coverage --cov-report=term:skip-covered
 
 # the site, in docs/_build/html; tutorials whose text has changed are run, the results of the others are in docs/tutorials
 docs: $(VENV)/.docs
