@@ -70,7 +70,7 @@ bench: setup
 
 # what takes too long for every day: the slow tests, ten thousand hostile files, a hundred thousand requests, ten thousand malformed ones
 stress: setup
-	$(BIN)/python tests/stress/artifact_fuzz.py 10000
+	PYTHONPATH=tests $(BIN)/python tests/stress/artifact_fuzz.py 10000
 	$(BIN)/python -m pytest -n auto -m slow
 	PARASOL_STRESS=1 $(BIN)/python -m pytest -m "slow or not slow" tests/stress/test_server_load.py
 	$(BIN)/python benchmarks/server.py --requests 100000

@@ -1,6 +1,6 @@
 """Thousands of damaged and hostile surrogate files: each is refused with a reason or loads and answers, at once.
 
-`python tests/stress/artifact_fuzz.py 10000` tries that many, a few thousand a minute, and fails on the first surprise.
+`PYTHONPATH=tests python tests/stress/artifact_fuzz.py 10000` tries that many, a few thousand a minute, and fails on the first surprise.
 """
 
 import hashlib

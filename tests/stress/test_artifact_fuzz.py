@@ -1,4 +1,4 @@
-"""A small sample of damaged and hostile files; `python tests/stress/artifact_fuzz.py 10000` tries many."""
+"""A small sample of damaged and hostile files; `make stress` tries many."""
 
 from artifact_fuzz import MUTATIONS, fuzz
 
