@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -225,3 +226,24 @@ def test_an_object_with_a_space_is_taken_as_it_is():
 
     solver = Own()
     assert own_solver(solver) is solver
+
+
+def test_what_a_store_has_of_a_solver_that_answers_otherwise_now_is_set_aside(tmp_path):
+    (tmp_path / "factor").write_text("2")
+
+    def reading(mu):
+        return float((tmp_path / "factor").read_text()) * wave(mu)
+
+    options = {"parameters": RANGES, "store": tmp_path / "runs", **quick}
+    first = learn(reading, 1e-3, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(learn(reading, 1e-3, **options)([2.0, 1.0]).values, first([2.0, 1.0]).values)
+    (tmp_path / "factor").write_text("3")
+    with pytest.warns(UserWarning, match=r"full solves which are not reused.* 0\.5 apart"):
+        second = learn(reading, 1e-3, **options)
+    assert np.linalg.norm(second([2.0, 1.0]).values / 3 - wave([2.0, 1.0])) < 1e-2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learn(reading, 1e-3, **options)
+    assert len(list((tmp_path / "runs").glob("replaced-*/batch-*"))) > 0  # nothing is lost

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ import pytest
 
 from parasol.cache import disk
 from parasol.checks import ParasolError, ParasolWarning
+from parasol.errors import SolveFailed
 from parasol.reduction import store
 from parasol.reduction.chunks import Chunk, digest
 from parasol.reduction.fingerprints import Parts
@@ -556,3 +558,40 @@ def test_a_fresh_interpreter_resumes_what_another_left(tmp_path):
         assert subprocess.run(command, check=False, env=environment).returncode == ending
         assert open_snapshots(tmp_path / "killed").n_pending == (50 - 3 * 8 if ending else 0)
     assert files(tmp_path / "killed") == files(tmp_path / "whole")
+
+
+class Reading:
+    """A solver that reads a file, of which its code says nothing."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def solve(self, mu):
+        values = mu[0] * np.loadtxt(self.path)
+        if not np.all(np.isfinite(values)):
+            raise SolveFailed("no number")
+        return values
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        ([1.0, 2.0, 3.0], ""),
+        ([1.0, 2.0, 3.0 + 1e-7], ""),  # rounding
+        ([1.0, 2.0, 3.01], r"at \[1\.\] they are 0\.0027 apart"),
+        ([1.0, 2.0], "has 2 values now, 3 are kept"),
+        ([1.0, 2.0, np.nan], "fails now: no number"),
+    ],
+)
+def test_a_file_that_a_solver_reads_may_have_changed(tmp_path, then, said):
+    np.savetxt(tmp_path / "data", [1.0, 2.0, 3.0])
+    solver, mus = Reading(tmp_path / "data"), [[1.0], [2.0]]
+    solve_many(solver, mus, store=tmp_path / "runs")
+    solve_many(solver, mus, store=tmp_path / "vouched", fingerprint="data of May")
+    np.savetxt(tmp_path / "data", then)
+    for more in (mus, [*mus, [3.0]]):
+        with pytest.raises(ParasolError, match=said) if said else contextlib.nullcontext():
+            assert len(solve_many(solver, more, store=tmp_path / "runs")) == len(more)
+    kept = solve_many(solver, mus, store=tmp_path / "vouched", fingerprint="data of May")
+    assert np.array_equal(kept.solutions, [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
+    assert np.array_equal(open_snapshots(tmp_path / "runs").solutions[:2], kept.solutions)  # nothing is lost

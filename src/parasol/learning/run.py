@@ -182,8 +182,10 @@ def learn(
     `data` is `ps.Results`, (mus, solutions), a file that `ps.read_results` reads, or a store of snapshots: then nothing is
     solved, and `parameters` are their ranges. With a `store` (a folder) every full solve is kept: a
     call that was stopped goes on, and one with a smaller tolerance uses what there is; with other ranges of the parameters,
-    nonlinear problems and those in time learn from it too. Solves are reused where everything that can change an answer is the same; a solver of one's own whose attributes change while it works says by
-    `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
+    nonlinear problems and those in time learn from it too. Solves are reused where everything that can change an answer is
+    the same; a solver of one's own whose attributes change while it works says by `fingerprint`, a text, which solves are
+    its own. Without it one of its solves is repeated in each run, for files and programs that it uses are not seen: where
+    the answer is another, what the store has is set aside. One run at a time uses a store. `progress` is called with each stage.
     Full solves that need not wait for each other are made by `jobs` processes, or by any `executor` of
     `concurrent.futures`, such as that of a Dask client or of mpi4py; with a store its workers write them there themselves.
 

@@ -20,12 +20,13 @@ from parasol.checks import Progress, check_count, check_positive
 from parasol.errors import Exhausted, FileError, InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
-from parasol.reduction.fingerprints import Parts, difference, parts_of
+from parasol.reduction.fingerprints import Parts, difference, is_vouched_for, parts_of
 from parasol.reduction.snapshots import (
     Failure,
     NothingSolved,
     Snapshots,
     as_snapshots,
+    changed_answer,
     in_words,
     open_snapshots,
     solve_many,
@@ -114,7 +115,7 @@ class SolveCache:
         self._stage = stage or (lambda text: None)
         self.folder: Path | None = None
         self.parts = Parts()  # what the solver is known by
-        self.not_reused = ""  # what the store holds of other solvers, where it holds nothing of this one
+        self.not_reused = ""  # what the store holds that is of no use here, where it holds nothing else
         self.n_new, self.new_seconds = 0, 0.0
         self.device: str | None = None  # where some were solved, if not on the processor
         self._asked: set[bytes] = set()
@@ -124,6 +125,8 @@ class SolveCache:
             self.parts = parts_of(solver, fingerprint)
             self.folder = Path(store).expanduser().absolute() / f"solves-{self.parts.fingerprint[:16]}"
             self._open(self.folder)
+            if not is_vouched_for(solver, fingerprint):
+                self._repeat_one(self.folder)
 
     def stage(self, text: str) -> Progress:
         """Begin a stage, and tell how many full solves there are if it does not say so itself."""
@@ -140,10 +143,33 @@ class SolveCache:
         self._elsewhere = {key: one for key, one in solves.items() if one.values is not None}
         if not self._known and not self._elsewhere:
             self.not_reused = _holds(folder.parent, self.parts, asks=not isinstance(self.solver, Model))
+        self._begin(folder, earlier)
+
+    def _begin(self, folder: Path, earlier: list[str]) -> None:
+        """Make the folder, and say in it whose solves it has."""
         folder.mkdir(parents=True, exist_ok=True)
         apart = {_APART: self.parts.apart_from_ranges, "earlier": earlier} if self.parts.apart_from_ranges else {}
         about = json.dumps({"solver": in_words(self.solver), "parts": self.parts, **apart}, indent=1)
         publish(folder / _ABOUT, lambda path: path.write_text(about, encoding="utf-8"))
+
+    def _repeat_one(self, folder: Path) -> None:
+        """Repeat one of the solves that the store has; what it has is set aside where the answer is another.
+
+        Files and programs that a solver uses may have changed, unseen.
+        """
+        known = next(((key, one.values) for key, one in self._known.items() if one.values is not None), None)
+        if known is None:
+            return
+        self.stage("repeating a solve that the store has")
+        changed = changed_answer(self.solver, np.frombuffer(known[0]), known[1])
+        if changed:
+            folder.rename(folder.with_name(f"replaced-{folder.name.removeprefix('solves-')}-{time.time_ns():x}"))
+            self.not_reused = (
+                f"the store {folder.parent} holds {len(self._known)} full solves which are not reused, for the solver answers otherwise "
+                f"now: {changed}. If its answers scatter by themselves, pass fingerprint=, a text: then they are reused."
+            )
+            self._known = {}
+            self._begin(folder, [])
 
     def _same_but_ranges(self, folder: Path) -> list[str]:
         """Batches of solves in the store that are of the same problem with other ranges, as paths below it."""

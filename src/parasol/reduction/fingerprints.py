@@ -77,6 +77,15 @@ def parts_of(solver, own: object = None) -> Parts:
     return hashes
 
 
+def is_vouched_for(solver, own: object = None) -> bool:
+    """Whether all that answers depend on is known: of a model, or by the word of whoever wrote the solver.
+
+    Of other solvers the code is known and what they hold, not the content of files and programs that they use.
+    """
+    solver = unwrapped(solver)
+    return own is not None or isinstance(solver, Model) or getattr(solver, "fingerprint", None) is not None
+
+
 def problem_fingerprint(problem: Problem) -> str:
     """The hash of what a problem's solutions depend on; unlike that of a model the same on every machine.
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,14 +20,14 @@ from threadpoolctl import threadpool_limits
 from parasol.cache.content import content_hash
 from parasol.checks import Progress, check_choice, check_count, check_finite, check_progress, check_shape
 from parasol.devices import DEVICES
-from parasol.errors import InputError, ParasolWarning, SolveFailed, Unhashable
+from parasol.errors import FileError, InputError, ParasolWarning, SolveFailed, Unhashable
 from parasol.pde.model import Model
 from parasol.reduction.batched import Batched, batched
 from parasol.reduction.chunks import Chunk, StoredChunk, digest
-from parasol.reduction.fingerprints import Parts, parts_of
+from parasol.reduction.fingerprints import Parts, is_vouched_for, parts_of
 from parasol.reduction.solvers import unwrapped
 from parasol.reduction.store import Manifest, claim, prepare, read_manifest, stored_chunks
-from parasol.reduction.workers import Task, work_off
+from parasol.reduction.workers import Task, solve_one, work_off
 from parasol.runtime.parameters import named_columns
 
 _CHUNK_BYTES = 8e6  # large enough for disks, small enough to lose
@@ -35,6 +35,7 @@ _MOST_ROWS = 64
 _N_CHUNKS = 32  # at least, where there are as many parameters: work for many hands, little lost by a kill
 _UNKNOWN_ROWS = 16  # where the length of a solution is not known beforehand
 _QUOTED = 3  # reasons quoted in full
+_SAME = 1e-5  # relative difference up to which an answer is still the one that was kept: programs of many processes round by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +236,8 @@ def solve_many(
     a solver of your own may also raise another ValueError (such as a LinAlgError), an ArithmeticError or a RuntimeError.
     Anything else is a mistake and stops the run, as are parasol's InputError and FileError. `progress` is called with the
     fraction that is done. A store belongs to one solver, known by its code and what it holds; `fingerprint`, a text, says
-    so instead, for solvers that change while they work.
+    so instead, for solvers that change while they work. Files and programs that a solver uses are not seen: without
+    `fingerprint` one of the solves that a store has is repeated, and the store refused where the answer is another.
     Where JAX sees a GPU, linear steady models of up to 4000 unknowns are solved there in batches (`device` "auto": if it is
     worth the start and neither jobs nor an executor are asked for; "gpu": on request; "cpu": never). Each answer has passed
     the checks of a solve here, from which it differs by rounding.
@@ -263,6 +265,8 @@ def solve_many(
             stack.enter_context(claim(folder))
             manifest, chunks = prepare(folder, manifest, mus)
             parts.update(chunks)
+            if not is_vouched_for(solver, fingerprint):
+                _check_repeated(solver, chunks, folder)
         tasks = []
         for index in range(manifest.n_chunks):
             rows = mus[index * manifest.chunk_size : (index + 1) * manifest.chunk_size]
@@ -358,6 +362,35 @@ def _expected_length(solver) -> int | None:
     if solver.problem.time is None:
         return n_values
     return None if solver.problem.times is None else n_values * len(solver.problem.times)
+
+
+def changed_answer(solver, mu: np.ndarray, values: np.ndarray) -> str:
+    """How the answer of a solver at mu differs from the one that was kept; nothing where it is the same to 1e-5.
+
+    >>> changed_answer(lambda mu: mu, np.array([2.0]), np.array([2.0])), changed_answer(lambda mu: mu, np.array([2.0]), np.ones(1))
+    ('', 'at [2.] they are 1 apart, relatively')
+    """
+    now, _, reason = solve_one(solver, mu, extrapolate=True)
+    place = np.array2string(mu, precision=6, threshold=6)
+    if reason:
+        return f"at {place} it fails now: {reason}"
+    if now.shape != values.shape:
+        return f"at {place} it has {now.size} values now, {values.size} are kept"
+    gap, size = float(np.linalg.norm(now - values)), float(np.linalg.norm(values))
+    return "" if gap <= _SAME * size else f"at {place} they are {gap / size if size else np.inf:.2g} apart, relatively"
+
+
+def _check_repeated(solver, chunks: Mapping[int, StoredChunk], folder: Path) -> None:
+    """Repeat one of the solves that a store has: files and programs that a solver uses may have changed, unseen."""
+    known = next((chunk for _, chunk in sorted(chunks.items()) if chunk.solved.any()), None)
+    if known is None:
+        return
+    changed = changed_answer(solver, known.mus[known.solved][0], known.rows("solutions")[0])
+    if changed:
+        raise FileError(
+            f"the snapshot store {folder} holds other answers than the solver gives now: {changed}. If a file or a program that "
+            "it uses has changed, choose another path. If its answers scatter by themselves, begin a store with fingerprint=, a text."
+        )
 
 
 def in_words(solver) -> str:
