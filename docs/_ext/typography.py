@@ -19,7 +19,7 @@ DECISION = re.compile(r"\b[Dd]ecision (\d{3})\b")
 # u_xx, A_k, T_{k+1}, e^{-r} in text; names of code, such as n_modes, have longer words on both sides
 LOW = re.compile(
     r"(?:(?<=(?<!\w)[A-Za-zΑ-Ωα-ωûℓ‖])|(?<=(?<!\w)[α-ω][a-z]))"
-    r"_(?:(?:\d?[xyztμqkjilprhtdvLAFQ]{1,2}|min|max|\d)(?![A-Za-z0-9_])|\{[^{}]+\})"
+    r"_(?:(?:\d?[xyztμqkjilfprhdvLAFQ]{1,2}|min|max|\d)(?![A-Za-z0-9_])|\{[^{}]+\})"
 )
 HIGH = re.compile(r"(?<=[A-Za-z)])\^\{[^{}]+\}|(?<=[0-9a-z])\^\d+(?:\.\d+)?(?![\w/(])")
 _WHOLE = 26  # letters of a word of code that is kept whole, in the narrowest column
@@ -85,7 +85,8 @@ class Typography(SphinxPostTransform):
 
     @staticmethod
     def _left_alone(text: nodes.Text) -> bool:
-        return any(isinstance(parent, _ALONE) or parent.tagname.startswith("desc_sig") for parent in _parents(text))
+        # code whose names are links is no literal block, but a node of sphinx-gallery
+        return any(isinstance(p, _ALONE) or p.tagname.startswith(("desc_sig", "code_links")) for p in _parents(text))
 
 
 def _parents(node: nodes.Node) -> list[nodes.Element]:
