@@ -72,6 +72,15 @@ def test_every_public_name_has_an_entry_with_words(site):
                 )
 
 
+def test_names_of_others_are_said_in_words_of_ours(site):
+    text = "\n".join(site["api"].pages(DOCS).values())
+    for foreign in ("PEP 604", "new empty dictionary", "Typer docs", "## Example"):
+        assert foreign not in text
+    assert "`str | int | float | Scattered | None`" in text
+    after = text.partition("py:module} parasol.fitting.descent")[2].partition("py:class}")[0]
+    assert "py:currentmodule} parasol.fitting\n" in after  # or the index says that all names after it are in there
+
+
 def test_every_name_of_daily_use_appears_in_a_tutorial_or_how_to(site):
     api = site["api"]
     pages = [*PAGES, DOCS / "guide.md", *EXAMPLES.rglob("*.py")]
@@ -112,12 +121,15 @@ def test_every_command_and_option_is_on_the_page(site):
     from parasol.cli import app
 
     text, group = site["commands"].page(), get_command(app)
-    for name in group.list_commands(None):
+    commands = {name: group.get_command(None, name) for name in group.list_commands(None)}
+    commands |= {f"bench {name}": command for name, command in commands["bench"].commands.items()}
+    for name, command in commands.items():
         section = text.partition(f"## parasol {name}\n")[2].partition("\n## ")[0]
         assert section
-        for option in group.get_command(None, name).params:
+        for option in command.params:
             if option.param_type_name != "argument" and option.name != "help":
                 assert option.opts[0] in section, (name, option.opts)
+    assert "--install-completion" not in text  # `parasol` completes all commands, none has an installer of its own
 
 
 def test_every_route_of_the_server_is_on_its_page():
@@ -184,6 +196,14 @@ def test_docstrings_keep_their_letters(site):
     assert markdown("a*b*c_d of `x*y_z`") == r"a\*b\*c\_d of `x*y_z`"
     assert markdown("- one *x*\n- two") == "- one \\*x\\*\n- two"
     assert markdown("Says\n>>> 1 + 1\n2") == "Says\n\n```pycon\n>>> 1 + 1\n2\n```"
+
+
+def test_long_formulas_of_a_text_can_be_broken(site):
+    mathml = pytest.importorskip("mathml", reason="Sphinx is not installed")
+    long = r"\|C^{-1}-G\|\le\frac{S}{\beta^2}+\lambda(a+b)\le\varepsilon"
+    assert mathml.lines(long) == [r"\|C^{-1}-G\|", r"{}\le\frac{S}{\beta^2}", r"{}+\lambda(a+b)", r"{}\le\varepsilon"]
+    assert mathml.formula(long, block=False).count("<math") == 4
+    assert mathml.formula(long, block=True).count("<math") == 1
 
 
 @pytest.mark.parametrize(

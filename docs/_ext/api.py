@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
+import types
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -179,6 +181,10 @@ def _own_doc(value: Any) -> str:
     text = inspect.getdoc(value) or ""
     if getattr(value, "__module__", "").partition(".")[0] == "sympy":  # explained there, in sections of its own
         return f"{text.partition(chr(10))[0]} It is that of SymPy, `sympy.{value.__name__}`."
+    if isinstance(value, types.UnionType | types.GenericAlias):
+        return f"`{_Type(value)}`"
+    if not inspect.isclass(value) and text == inspect.getdoc(type(value)):  # an object of a class of somebody else
+        return f"A `{type(value).__module__.partition('.')[0]}.{type(value).__name__}`."
     return "" if inspect.isclass(value) and text.startswith(f"{value.__name__}(") else text  # a dataclass without one
 
 
@@ -187,18 +193,18 @@ def entry(e: Entry, known: dict[int, str], uses: dict[str, list[str]]) -> str:
     value, used = e.value, uses.get(e.full, [])
     if not inspect.ismodule(value) and callable(value) and known.setdefault(id(value), e.full) != e.full:
         return f"::::{{py:data}} {e.full}\n:no-contents-entry:\n\nThe same as {{py:obj}}`{known[id(value)]}`.\n::::\n"
-    if inspect.ismodule(value):
-        return f"::::{{py:module}} {e.full}\n::::\n\n{docstring(_own_doc(value))}\n"
+    if inspect.ismodule(value):  # the names after it are still those of the package
+        return f"::::{{py:module}} {e.full}\n::::\n\n`{e.full}`: {docstring(_own_doc(value))}\n\n```{{py:currentmodule}} {e.package}\n```\n"
     shown = example(e)
     where = f"\n\nUsed in {', '.join(used)}." if used else ""
     if inspect.isclass(value):
         inside = "\n".join(_member(name, m) for name, m in members(value))
         kind = "exception" if issubclass(value, BaseException) else "class"
         return f"::::{{py:{kind}}} {e.full}{signature(value)}\n\n{docstring(_own_doc(value))}{shown}{where}\n\n{inside}\n::::\n"
-    if callable(value) and hasattr(value, "__name__"):
+    if callable(value) and hasattr(value, "__name__") and not isinstance(value, types.GenericAlias):
         return f"::::{{py:function}} {e.full}{signature(value)}\n\n{docstring(_own_doc(value))}{shown}{where}\n::::\n"
     if isinstance(value, str | int | float | tuple | list | dict | frozenset):
-        return f"::::{{py:data}} {e.full}\n:value: {value!r}\n{where}\n::::\n"
+        return f"::::{{py:data}} {e.full}\n:value: {json.dumps(repr(value))}\n{where}\n::::\n"
     return f"::::{{py:data}} {e.full}\n\n{docstring(_own_doc(value))}{shown}{where}\n::::\n"
 
 
@@ -239,7 +245,8 @@ def pages(docs: Path) -> dict[str, str]:
         )
     for topic, names in TOPICS.items():
         body = "\n".join(entry(Entry("parasol", name), known, uses) for name in names.split())
-        written[topic.lower().replace(" ", "-")] = f"# {topic}\n\n`import parasol as ps`\n\n{setup_of(body)}{body}"
+        top = f"# {topic}\n\n```{{py:currentmodule}} parasol\n```\n\n`import parasol as ps`\n\n"
+        written[topic.lower().replace(" ", "-")] = f"{top}{setup_of(body)}{body}"
     for package in PACKAGES:
         charter = docstring(_own_doc(import_module(package)))
         body = "\n".join(entry(Entry(package, name), known, uses) for name in public_names(package))

@@ -31,12 +31,20 @@ def _plain(text: str) -> str:
 
 def _default(option: Any) -> str:
     value = option.default
-    return "" if value in (None, False, ()) or callable(value) or "Sentinel" in repr(value) else f"`{value}`"
+    return "" if value in (None, False, ()) or callable(value) or "Sentinel" in repr(value) else f" Default: `{value}`."
 
 
 def _section(name: str, command: Any) -> str:
     words = [f"parasol {name}", *(_metavar(p) for p in command.params if _is_argument(p))]
-    lines = [f"## parasol {name}", "", "```sh", " ".join([*words, "[OPTIONS]"]), "```", ""]
+    parts = getattr(command, "commands", {})
+    lines = [
+        f"## parasol {name}",
+        "",
+        "```sh",
+        " ".join([*words, *(["|".join(parts)] if parts else []), "[OPTIONS]"]),
+        "```",
+        "",
+    ]
     for paragraph in re.split(r"\n\s*\n", (command.help or "").strip()):
         rows = [row.strip() for row in _plain(paragraph).replace("\b", "").strip().splitlines()]
         if paragraph.strip().startswith("[dim]"):
@@ -50,16 +58,16 @@ def _section(name: str, command: Any) -> str:
             lines += ["\\\n".join(_text(row) for row in rows), ""]
         else:
             lines += [_text(" ".join(rows)), ""]
-    lines += ["| option | meaning | default |", "|---|---|---|"]
-    for p in command.params:
-        if p.name == "help":
-            continue
-        label = _metavar(p) if _is_argument(p) else ", ".join([*p.opts, *p.secondary_opts])
-        value = "" if _is_argument(p) or getattr(p, "is_flag", False) else f" {_metavar(p)}"
-        lines.append(
-            f"| `{(label + value).replace('|', chr(92) + '|')}` | {_text(_plain(' '.join((p.help or '').split())))} | {_default(p)} |"
-        )
-    return "\n".join([*lines, ""])
+    if rows := [_row(p) for p in command.params if p.name != "help"]:
+        lines += ["| option | meaning |", "|---|---|", *rows, ""]
+    return "\n".join([*lines, *(_section(f"{name} {part}", inner) for part, inner in parts.items())])
+
+
+def _row(p: Any) -> str:
+    label = _metavar(p) if _is_argument(p) else ", ".join([*p.opts, *p.secondary_opts])
+    value = "" if _is_argument(p) or getattr(p, "is_flag", False) else f" {_metavar(p)}"
+    words = _text(_plain(" ".join((p.help or "").split())))
+    return f"| `{(label + value).replace('|', chr(92) + '|')}` | {words}{_default(p)} |"
 
 
 def _is_argument(parameter: Any) -> bool:

@@ -36,6 +36,31 @@ def _spaced(tree: str) -> str:
     return _POWER.sub(rf"\1{space}", _NAMED.sub(space, tree))
 
 
+# where a line may end in a long formula of the text: before these signs, outside of brackets
+_SIGN = re.compile(r"(?=\\(?:le|ge|approx|in|subset)(?![A-Za-z])|\+|:=)|(?<!:)(?==)")
+_PAIRS = ("{", "}"), ("(", ")"), ("[", "]"), ("\\left", "\\right"), ("\\lceil", "\\rceil"), ("\\lfloor", "\\rfloor")
+_LONG = 32
+
+
+def lines(text: str) -> list[str]:
+    r"""A formula of a text, cut where its line may end if it is long; browsers break none by themselves.
+
+    >>> lines(r"\|a + b\| \le c (d + e) + \frac{f + g}{h} + i + j")
+    ['\\|a + b\\| ', '{}\\le c (d + e) ', '{}+ \\frac{f + g}{h} ', '{}+ i ', '{}+ j']
+    >>> lines("a = b")
+    ['a = b']
+    """
+    pieces = [""]
+    for piece in _SIGN.split(text) if len(text) > _LONG else [text]:
+        last = pieces[-1]
+        whole = all(last.count(left) == last.count(right) for left, right in _PAIRS) and last.count("|") % 2 == 0
+        if whole and last.strip(" {}=+"):
+            pieces.append("{}" + piece)
+        else:
+            pieces[-1] += piece
+    return pieces
+
+
 def formula(text: str, *, block: bool) -> str:
     r"""LaTeX as MathML; `\tag{1}` stands beside a formula.
 
@@ -48,9 +73,9 @@ def formula(text: str, *, block: bool) -> str:
         text = re.sub(spelling, other, text)
     if block and "\\\\" in text and "\\begin" not in text:
         text = rf"\begin{{aligned}}{text}\end{{aligned}}"
-    tree = _spaced(str(latex2mathml.tex2mathml(text, as_block=block)))
     if not block:
-        return tree
+        return "".join(_spaced(str(latex2mathml.tex2mathml(piece))) for piece in lines(text))
+    tree = _spaced(str(latex2mathml.tex2mathml(text, as_block=True)))
     return f'<div class="formula">{tree}{f"<span>({tag[1]})</span>" if tag else ""}</div>'
 
 
@@ -63,8 +88,18 @@ def _write(translator, node, *, block: bool) -> None:
     raise nodes.SkipNode
 
 
+# a formula of the text with the brackets and dots that touch it
+_TOUCHED = re.compile(r"([(\[“]*)(<math xmlns[^>]*>(?:(?!</math>).)*</math>)([.,;:)\]”’]+|-\w+)", re.DOTALL)
+
+
+def _together(app, page, template, context, doctree) -> None:
+    """No line begins with the dot behind a formula."""
+    context["body"] = _TOUCHED.sub(r'<span class="number">\1\2\3</span>', context.get("body") or "")
+
+
 def setup(app):
     """Make this the renderer of formulas."""
+    app.connect("html-page-context", _together)
     app.add_html_math_renderer(
         "mathml",
         inline_renderers=(lambda self, node: _write(self, node, block=False), None),

@@ -1,4 +1,4 @@
-"""Numbers that stay on one line, indices that are set low, decisions that are links, code without an empty last line: for every page."""
+"""Numbers and options that stay on one line, indices that are set low, decisions that are links, cells with room for words: for every page."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import re
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-# 1.2e-3; 19 881; 5 s; 95 %: a line break inside of these is hard to read
+# 1.2e-3; 1e-4 … 2e-2; 0.117 ± 0.002; 19 881; 5 s; 95 %: a line break inside of these is hard to read
+_REAL = r"\d[\d.]*(?:e[-−+]?\d+)?"
 NUMBER = re.compile(
-    r"(?<![\w.])\d[\d.]*e[-−+]?\d+"
+    rf"(?<![\w.]){_REAL} […±] {_REAL}(?!\w)"
+    r"|(?<![\w.])\d[\d.]*e[-−+]?\d+"
     r"|(?<![\w.])\d{1,3}(?: \d{3})+(?!\d)(?: (?:%|nodes\b|s\b|MB\b|GB\b))?"
     r"|(?<![\w.])\d[\d.]* (?:%|×|s|ms|µs|kB|MB|GB|MiB|GiB)(?![\w])"
 )
 DECISION = re.compile(r"\b[Dd]ecision (\d{3})\b")
 # u_xx, A_k, T_{k+1}, e^{-r} in text; names of code, such as n_modes, have longer words on both sides
-LOW = re.compile(r"(?<=(?<![\w])[A-Za-zΑ-Ωα-ω])_(?:(?:[xyztμqkjifQA]{1,2}|min|max|\d)(?![A-Za-z0-9_])|\{[^{}]+\})")
-HIGH = re.compile(r"(?<=[A-Za-z)])\^\{[^{}]+\}")
+LOW = re.compile(
+    r"(?:(?<=(?<!\w)[A-Za-zΑ-Ωα-ωûℓ‖])|(?<=(?<!\w)[α-ω][a-z]))"
+    r"_(?:(?:\d?[xyztμqkjilfprhdvLAFQ]{1,2}|min|max|\d)(?![A-Za-z0-9_])|\{[^{}]+\})"
+)
+HIGH = re.compile(r"(?<=[A-Za-z)])\^\{[^{}]+\}|(?<=[0-9a-z])\^\d+(?:\.\d+)?(?![\w/(])")
+_WHOLE = 26  # letters of a word of code that is kept whole, in the narrowest column
 _ALL = re.compile(
     rf"(?P<decision>{DECISION.pattern})|(?P<number>{NUMBER.pattern})|(?P<low>{LOW.pattern})|(?P<high>{HIGH.pattern})"
 )
@@ -28,8 +34,10 @@ def pieces(text: str) -> list[tuple[str, str]]:
 
     >>> pieces("to 1e-3 in 5 s (decision 049)")
     [('text', 'to '), ('number', '1e-3'), ('text', ' in '), ('number', '5 s'), ('text', ' ('), ('decision', 'decision 049'), ('text', ')')]
-    >>> pieces("u_xx of n_modes")
-    [('text', 'u'), ('low', '_xx'), ('text', ' of n_modes')]
+    >>> pieces("u_xx + βu_t of n_modes")
+    [('text', 'u'), ('low', '_xx'), ('text', ' + βu'), ('low', '_t'), ('text', ' of n_modes')]
+    >>> pieces("10^6 in 0.117 ± 0.002")
+    [('text', '10'), ('high', '^6'), ('text', ' in '), ('number', '0.117 ± 0.002')]
     """
     cut, end = [], 0
     for match in _ALL.finditer(text):
@@ -48,6 +56,14 @@ class Typography(SphinxPostTransform):
         """Change the texts of one page."""
         documents = self.env.found_docs
         decisions = {name[10:13]: name for name in documents if re.match(r"decisions/\d{3}-", name)}
+        for code in self.document.findall(nodes.literal):
+            if all(len(word) <= _WHOLE for word in code.astext().split()):
+                code["classes"].append("whole")
+        for cell in self.document.findall(nodes.entry):
+            if len(cell.astext()) > 24:
+                cell["classes"].append("words")
+            elif re.fullmatch(r"[\d.]+(, [\d.]+){1,3}", cell.astext()):  # 0.56, 1.29, 4.32
+                cell["classes"].append("number")
         for text in list(self.document.findall(nodes.Text)):
             if self._left_alone(text) or not _ALL.search(text):
                 continue
@@ -69,7 +85,8 @@ class Typography(SphinxPostTransform):
 
     @staticmethod
     def _left_alone(text: nodes.Text) -> bool:
-        return any(isinstance(parent, _ALONE) or parent.tagname.startswith("desc_sig") for parent in _parents(text))
+        # code whose names are links is no literal block, but a node of sphinx-gallery
+        return any(isinstance(p, _ALONE) or p.tagname.startswith(("desc_sig", "code_links")) for p in _parents(text))
 
 
 def _parents(node: nodes.Node) -> list[nodes.Element]:

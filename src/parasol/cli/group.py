@@ -64,7 +64,12 @@ def _command_elsewhere(name: str) -> Any:
     from importlib.metadata import entry_points
 
     commands = [_ADDED[name]] if name in _ADDED else [entry.load() for entry in entry_points(group=_GROUP, name=name)]
-    return typer.main.get_command(commands[0]) if commands else None
+    if not commands:
+        return None
+    command = typer.main.get_command(commands[0])
+    # `parasol` completes all of its commands: the options of a typer.Typer that stands alone say something else
+    command.params = [p for p in command.params if p.name not in ("install_completion", "show_completion")]
+    return command
 
 
 class _Group(TyperGroup):

@@ -24,7 +24,8 @@ class SurrogateRegressor(*_BASES):  # type: ignore[misc]
     """`ps.fit_snapshots` with the manners of scikit-learn: fit(X, y), predict(X), score(X, y); y is (n,) or (n, n_values).
 
     What is learned is `surrogate_`. With a `level` a part of the samples is kept aside for the bounds of `surrogate_(X)`, else
-    there are none. `predict` answers outside the samples too, as regressors do; `surrogate_(X)` refuses there::
+    there are none. `predict` answers outside the samples too, as regressors do; `surrogate_(X)` refuses there. It
+    is searched over as others are:
 
         search = GridSearchCV(SurrogateRegressor(), {"recipe": ["polynomial", "gaussian process"]}).fit(X, fields)
     """
