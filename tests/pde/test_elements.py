@@ -96,6 +96,21 @@ def test_a_flux_may_hold_the_unknown_and_what_is_known(domain, condition):
     assert error(*solved(problem, 200)) < 1e-4
 
 
+@pytest.mark.parametrize(
+    "domain",
+    [ps.Disc() - ps.Disc((0.69, 0), 0.3), ps.Disc() - ps.Disc((0.35, 0), 0.66)],
+    ids=["gap", "crescent"],
+)
+def test_slopes_in_a_narrow_gap(domain):
+    """Normals of edges that bend past the middle of their triangle pointed inward: errors of 1e-2, and 2e-3 was said."""
+    problem = ps.Problem(domain, ps.Eq(poisson(u) + u, poisson(EXACT) + EXACT), ps.Robin(1, 2, EXACT + 2 * SLOPE))
+    model, solution = solved(problem, 200)
+    assert error(model, solution) < 3e-6
+    rim = model.elements.rim
+    outward = domain.normal(rim.points.reshape(-1, 2)).reshape(rim.points.shape)
+    assert np.min(np.sum(rim.normals * outward, axis=2)) > 0.999
+
+
 def test_a_factor_before_the_divergence_divides_what_is_beside_it():
     """With k u' = 1 − x², and c another function in each layer, one of them of a parameter."""
     (a,) = ps.parameters(a=(0.5, 2.0))
