@@ -79,6 +79,52 @@ def test_higher_degrees_are_as_good_as_the_quadratic_edges_allow(degree, least):
     assert np.log2(errors[0] / errors[1]) > least
 
 
+@pytest.mark.parametrize("condition", ["values", "flux", "slopes"])
+@pytest.mark.parametrize("domain", [STAR, BOX], ids=["star", "box"])
+def test_a_flux_may_hold_the_unknown_and_what_is_known(domain, condition):
+    def flux(w):
+        return (1 + y / 2) * w.diff(x) + (1 + x * y) * w + x**2, (1 + y / 2) * w.diff(y) - x * w + y
+
+    known = flux(EXACT)
+    conditions = {
+        "values": ps.Dirichlet(EXACT),
+        "flux": ps.NormalFlux(nx * known[0] + ny * known[1] + 3 * EXACT - 3 * u),
+        "slopes": ps.Robin(2, 3, 2 * EXACT + 3 * SLOPE),
+    }
+    right = known[0].diff(x) + known[1].diff(y) - 5 * EXACT
+    problem = ps.Problem(domain, ps.Eq(ps.divergence(flux(u)) - 5 * u, right), conditions[condition])
+    assert error(*solved(problem, 200)) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [ps.Disc() - ps.Disc((0.69, 0), 0.3), ps.Disc() - ps.Disc((0.35, 0), 0.66)],
+    ids=["gap", "crescent"],
+)
+def test_slopes_in_a_narrow_gap(domain):
+    """Normals of edges that bend past the middle of their triangle pointed inward: errors of 1e-2, and 2e-3 was said."""
+    problem = ps.Problem(domain, ps.Eq(poisson(u) + u, poisson(EXACT) + EXACT), ps.Robin(1, 2, EXACT + 2 * SLOPE))
+    model, solution = solved(problem, 200)
+    assert error(model, solution) < 3e-6
+    rim = model.elements.rim
+    outward = domain.normal(rim.points.reshape(-1, 2)).reshape(rim.points.shape)
+    assert np.min(np.sum(rim.normals * outward, axis=2)) > 0.999
+
+
+def test_a_factor_before_the_divergence_divides_what_is_beside_it():
+    """With k u' = 1 − x², and c another function in each layer, one of them of a parameter."""
+    (a,) = ps.parameters(a=(0.5, 2.0))
+    domain = ps.Box((0, 0), (1, 1)).regions(left=x < 0.5)
+    k, c = ps.by_region(left=1, otherwise=3), ps.by_region(left=2 + a * x * y, otherwise=-5 - sin(y))
+    cubic = x - x**3 / 3
+    exact = ps.by_region(left=cubic, otherwise=cubic / 3 + sympy.Rational(11, 36))
+    slopes = ps.Neumann(ps.by_region(left=nx * cubic.diff(x), otherwise=nx * cubic.diff(x) / 3))
+    equation = ps.Eq(-c * ps.divergence(k * ps.gradient(u)) + x * u.diff(y) + 2 * u, 2 * x * c + 2 * exact)
+    problem = ps.Problem(domain, equation, {"left": ps.Dirichlet(exact), "*": slopes}, exact=exact)
+    model = ps.discretize(problem, ps.scatter(domain, n_nodes=60), method="elements")
+    assert model.solve({"a": 1.3}).error < 1e-5
+
+
 def test_lines_converge_with_order_three_and_know_their_ends():
     (s,) = ps.coordinates("x")
     w = ps.unknown("w", s)

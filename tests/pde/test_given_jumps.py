@@ -18,6 +18,7 @@ from parasol.space.interpolation import weights_by_region
 
 x, y, z = ps.coordinates("x y z")
 u = ps.unknown("u", x, y)
+w = ps.unknown("w", x)
 SQUARE = ps.Box((-1, -1), (1, 1)).regions(left=x < 0)
 DISCS = ps.Disc().regions(core=ps.Disc(radius=0.5))
 HALVES = exp(x) * cos(y), sin(x) * exp(y) / 2 + 2 * x * y  # both harmonic
@@ -210,6 +211,27 @@ def test_what_is_not_understood_is_refused():
     )
     assert np.array_equal(plain, same)
     assert len({content_hash(problem(j)) for j in (ps.Jump(1), ps.Jump(2), ps.Jump(1, 1))}) == 3
+
+
+@pytest.mark.parametrize(
+    "left",
+    [-2 * w.diff(x, 2), w.diff(x, 2), (2 - x) * ps.divergence(ps.gradient(w)), -w.diff(x, 2) * (1 + w)],
+    ids=["twice", "sign", "factor", "nonlinear"],
+)
+def test_a_source_needs_a_flux_that_is_written_out(left):
+    """With −2 w'' = 0 and a source of 1 at 1/2 stencils had 1/4 there and elements 1/8; with −(2 − x) div −1/4."""
+    domain = ps.Box(0, 1).regions(left=x < 0.5)
+    with pytest.raises(InputError, match="or a factor stands before it"):
+        ps.Problem(domain, Eq(left, 0), ps.Dirichlet(0), interfaces={("left", "otherwise"): 1})
+
+
+@pytest.mark.parametrize("method", ["stencils", "elements"])
+@pytest.mark.parametrize("left", [-w.diff(x, 2), -ps.divergence(ps.gradient(w))], ids=["plain", "divergence"])
+def test_a_source_in_the_middle_of_a_line(left, method):
+    domain = ps.Box(0, 1).regions(left=x < 0.5)
+    problem = ps.Problem(domain, Eq(left, 0), ps.Dirichlet(0), interfaces={("left", "otherwise"): 1})
+    model = ps.discretize(problem, ps.scatter(domain, n_nodes=60), method=method)
+    assert np.allclose(model.solve().values, np.minimum(model.nodes.points, 1 - model.nodes.points)[:, 0] / 2)
 
 
 def test_each_unknown_has_its_own_jump_in_its_own_region():

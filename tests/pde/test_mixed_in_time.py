@@ -97,7 +97,8 @@ def test_a_velocity_is_for_unknowns_of_second_order_only(initial, message):
         thermoelastic(initial=initial)
 
 
-def test_the_spectrum_of_a_mixture(monkeypatch):
+@pytest.mark.parametrize("bent", [False, True], ids=["linear", "nonlinear constraint"])
+def test_the_spectrum_of_a_mixture(monkeypatch, bent):
     # w'' + 3 w' + k w − 2 z = 0, z' + w' + 1.5 z + w = 0, with many numbers k; q = z + w is algebraic
     n, rng = 60, np.random.default_rng(0)
     a = 4 + rng.random(n)
@@ -106,6 +107,21 @@ def test_the_spectrum_of_a_mixture(monkeypatch):
     damping = np.block([[3 * eye, zero, zero], [eye, eye, zero], [zero, zero, zero]])
     mass = np.block([[eye, zero, zero], [zero, zero, zero], [zero, zero, zero]])
     system = system_of(stiffness, damping, mass)
+    if bent:  # q + q³ = z + w, whose slope at rest is the same
+        held = np.zeros_like(stiffness)
+        held[2 * n :], stiffness[2 * n :] = stiffness[2 * n :], 0.0
+
+        def cube(s):
+            return np.concatenate([np.zeros(2 * n), s[2 * n :] ** 3])
+
+        system = system_of(
+            stiffness,
+            damping,
+            mass,
+            nonlinear=lambda s, t: held @ s - cube(s),
+            jacobian=lambda s, t: held - 3 * np.diag(np.concatenate([np.zeros(2 * n), s[2 * n :] ** 2])),
+            full=True,
+        )
     exact = np.concatenate(
         [np.linalg.eigvals([[0, 1, 0], [-k, -3, 2], [-1, -1, -1.5]]) for k in a]  # of (w, w', z)
     )
@@ -117,7 +133,8 @@ def test_the_spectrum_of_a_mixture(monkeypatch):
         assert abs(found.spectral_radius - np.max(np.abs(exact))) < 1e-2
     # every value, of the operator and of its inverse, is an eigenvalue
     rows = Rows.of(system)
-    values, _ = transient._mixed(rows, system.matrix(system.stiffness), rows.transfer(np.zeros(system.n), 0.0))
+    linear = system.stiffness + (system.jacobian(np.zeros(system.n), 0.0) if bent else 0.0)
+    values, _ = transient._mixed(rows, system.matrix(linear), rows.transfer(np.zeros(system.n), 0.0))
     assert len(values) > 12
     assert np.max(np.min(np.abs(values[:, None] - exact), axis=1)) < 1e-2
 

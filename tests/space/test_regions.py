@@ -4,6 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
+import sympy
+from scipy.spatial import KDTree
 
 import parasol as ps
 from parasol.cache.content import content_hash
@@ -206,6 +208,18 @@ def test_surfaces_in_space():
         ps.scatter(CUBE.regions(a=ps.Ball((0.5, 0.5, 0.7), 0.3)), n_nodes=1000)
 
 
+@pytest.mark.parametrize("condition", [pytest.param("x + y + z < 1", marks=pytest.mark.slow), "x + z < 1"])
+def test_an_interface_through_corners_and_edges_of_a_box_has_each_node_once(condition):
+    """There were three nodes in each corner on the first plane, and nodes 1e-5 apart on the edges in the second."""
+    nodes = ps.scatter(CUBE.regions(low=condition), n_nodes=300)
+    apart = KDTree(nodes.points).query(nodes.points, 2)[0][:, 1]
+    assert np.min(apart / nodes.spacing) > 0.6
+    x, y, z = nodes.points.T
+    on = np.abs(x + z + y * ("y" in condition) - 1) < 1e-9
+    assert np.array_equal(np.flatnonzero(on), np.unique(nodes.interfaces.node))
+    assert np.count_nonzero(on[nodes.n_interior :]) > 12
+
+
 def test_a_surface_of_triangles_can_be_a_region():
     pytest.importorskip("igl")
     corners = [(0.3, 0.3, 0.3), (0.8, 0.3, 0.3), (0.3, 0.8, 0.3), (0.3, 0.3, 0.8)]
@@ -213,6 +227,28 @@ def test_a_surface_of_triangles_can_be_a_region():
     nodes = check(ps.scatter(CUBE.regions(solid=solid), n_nodes=1500), 1500)
     assert np.abs(solid.distance(nodes.points[nodes.interfaces.node])).max() < 1e-12
     assert nodes.touches[:, 0].sum() > 30
+
+
+def test_circles_that_other_interfaces_cut_and_conditions_within_conditions():
+    """The arcs of a circle that begins elsewhere than where it is cut; either, and not both, of two conditions."""
+    domain = ps.Box((-1, -1), (1, 1)).regions(core=ps.Disc((0.1, 0.05), 0.5), right="x > 0")
+    arcs = [arc for arc, _ in domain.lines]
+    lengths = sorted(np.linalg.norm(np.diff(arc.line, axis=0), axis=1).sum() for arc in arcs)
+    cut = np.arccos(-0.1 / 0.5)  # half the angle of the larger part
+    up = np.sqrt(0.5**2 - 0.1**2)
+    assert np.allclose(lengths, [1.05 - up - 0.1, 1.05 - up, np.pi - cut, cut], atol=1e-5)
+    x, y = ps.coordinates("x y")
+    middle = sympy.And(sympy.Not(sympy.And(x > -0.5, y > -0.5)), x < 0.9, sympy.Or(y < 0.2, y > 0.6))
+    places = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    u, v = places.T
+    inside = ~((u > -0.5) & (v > -0.5)) & (u < 0.9) & ((v < 0.2) | (v > 0.6))
+    divided = ps.Box((-1, -1), (1, 1)).regions(some=middle)
+    assert np.array_equal(divided.region_of(places) == 0, inside)
+    rim = places / np.max(np.abs(places), axis=1, keepdims=True)
+    for condition in (middle, sympy.Xor(x < 0.3, y < 0.4), sympy.Not(sympy.And(x < 0.3, y < 0.4))):
+        named = ps.Box((-1, -1), (1, 1)).named(some=condition)
+        holds = [bool(condition.subs({x: a, y: b})) for a, b in rim]
+        assert np.array_equal(named.parts(rim)[:, named.part_names.index("some")], holds)
 
 
 def test_periodic_boxes():

@@ -109,11 +109,38 @@ def interface_data(problem: Problem) -> dict[frozenset[int], tuple[tuple[Form, .
         )
         if any(form.operator or form.jets for form in (*sources, *jumps)):
             raise InputError(f"the {where} contains an unknown. Only known sources are understood there.")
+        for j, (source, jump) in enumerate(zip(sources, jumps, strict=True)):
+            if (source.source or jump.source) and not _flux_is_known(problem, j):
+                raise InputError(
+                    f"the {where} is on the flux of the equation of {problem.names[j]}, which is not known: second derivatives "
+                    "stand outside of ps.divergence, or a factor stands before it. Write −ps.divergence(k*ps.gradient(u)) = f, "
+                    "divided by the factor."
+                )
         key = frozenset((first, second))
         if key in out:
             raise InputError(f"the {where} is given twice. Give it once.")
         out[key] = sources, jumps
     return out
+
+
+def _flux_is_known(problem: Problem, j: int) -> bool:
+    """Whether stencils and elements mean the same flux of an equation: that of −div F = f, grad u where it is −Δu = f."""
+    known = problem.balances[j]
+    if known is not None:
+        return known.factor == 1
+    for region in problem.region_places:
+        form = problem.forms_in(region)[j]
+        if any(sum(jet.derivative) > 1 for jet in form.jets):
+            return False
+        second: dict = {}
+        for term in form.operator:
+            if sum(term.derivative or ()) > 1:
+                key = term.unknown, term.derivative
+                second[key] = second.get(key, 0) + term.theta * term.coefficient * (term.function or 1)
+        axes = range(len(problem.coordinates))
+        if second != {(j, tuple(2 * int(a == b) for b in axes)): -1 for a in axes}:
+            return False
+    return True
 
 
 def initial_states(problem: Problem) -> dict[str, tuple[sympy.Expr, ...]]:

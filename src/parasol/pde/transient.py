@@ -300,8 +300,8 @@ def _warn_of_pulses(system: System, at: np.ndarray, step: float) -> None:
         )
 
 
-def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0) -> Spectrum:
-    """Eigenvalues of the operator left when the constraints are eliminated, of the linear part or linearised at `state`.
+def spectrum(system: System) -> Spectrum:
+    """Eigenvalues of the operator left when the constraints are eliminated, of the linear part.
 
     u' = L u decays if Re λ ≤ 0; u'' = L u stays bounded only if all λ are real and negative. With E the rows of the
     leading time derivative above those of the constraints, u = E⁻¹ (w, 0) and L w = −K E⁻¹ (w, 0). Where some rows have
@@ -311,14 +311,12 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
     rows = Rows.of(system)
     if system.time_order == 0:
         raise SolveFailed("the equation has no derivative in time, so it has no growth rate.")
-    entries = system.stiffness
-    if state is not None and system.jacobian is not None:
-        entries = entries + system.jacobian(state, t)
-    solve = rows.transfer(np.zeros(system.n) if state is None else state, t)
+    entries, rest = system.stiffness, np.zeros(system.n)
+    solve = rows.transfer(rest, 0.0)
+    if rows.bent:  # constraints are linearised, as in `solve`: their linear part alone may determine nothing
+        part = system.jacobian(rest, 0.0)  # type: ignore[misc]
+        entries = entries + np.where(rows.constrained[rows.of_entry], part, 0.0)
     if np.any(rows.first) and np.any(rows.second):
-        if state is None and rows.bent:
-            part = system.jacobian(np.zeros(system.n), t)  # type: ignore[misc]
-            entries = entries + np.where(rows.constrained[rows.of_entry], part, 0.0)
         eigenvalues, kind = _mixed(rows, system.matrix(entries), solve)
         return _summary(system.time_order, eigenvalues, eigenvalues, kind)
     moving = np.flatnonzero(~rows.constrained)
@@ -337,10 +335,6 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
         # the ends of the spectrum hide what lies near zero, where slow growth sits: look there with an inverse
         shift = 1e-6 * float(np.max(np.abs(eigenvalues), initial=1.0))
         leading = system.mass if system.time_order == 2 else system.damping
-        if state is None and system.jacobian is not None:
-            # constraints are linearised, as in `solve`: their linear part alone may determine nothing
-            part = system.jacobian(np.zeros(system.n), t)
-            entries = entries + np.where(rows.constrained[rows.of_entry], part, 0.0)
         inverse, weight = system.factorize(entries + shift * leading).solve, system.matrix(leading)[moving]
 
         def apply_inverse(w: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from scipy.spatial import Delaunay, KDTree
 from parasol.errors import InputError, NotInstalled, UnsuitableNodes
 from parasol.space.boundary import intervals
 from parasol.space.geometry.domain import Domain
+from parasol.space.geometry.polygon import cross
 from parasol.space.interfaces import Interfaces
 from parasol.space.kernels import MultiIndex
 from parasol.space.nodes import Nodes
@@ -202,14 +203,17 @@ class Elements:
         mapping = mesh.mapping()
         shapes = [element.gbasis(mapping, reference, j, tind=cells)[0] for j in range(self._basis.Nbfun)]
         points = np.moveaxis(mapping.F(reference, tind=cells), 0, 2)
-        inner = np.mean(mesh.p[:, corners], axis=2).T[:, None]  # the middle of the cell, from which is outward
         if self.dimension == 1:
-            normals, lengths = np.sign(points - inner), np.ones(points.shape[:2])
+            normals = np.sign(points - np.mean(mesh.p[:, corners], axis=2).T[:, None])
+            lengths = np.ones(points.shape[:2])
         else:
             way = np.einsum("abnm,nb->nma", mapping.DF(reference, tind=cells), ends[:, 1] - ends[:, 0])
             lengths = np.linalg.norm(way, axis=2)
             normals = np.stack([way[..., 1], -way[..., 0]], axis=2) / lengths[..., None]
-            normals *= np.sign(np.sum(normals * (points - inner), axis=2))[..., None]
+            # outward is to the right of an edge that runs counterclockwise; a curved one may bend past the cell's middle
+            first, second, third = mesh.p[:, corners].T
+            turn = np.sign(cross(second - first, third - first))
+            normals *= np.where((local[:, 1] - local[:, 0]) % 3 == 1, turn, -turn)[:, None, None]
         slopes = np.moveaxis(np.array([field.grad for field in shapes]), 1, 0)
         values = np.array([np.asarray(field) for field in shapes])
         return Samples(points, lengths * weights, values, slopes, cells, normals)

@@ -13,6 +13,7 @@ from parasol.errors import InputError, UnsuitableNodes
 from parasol.space.boundary import ROUND, Boundary, Spacing, on_surface, smallest_surface, spread, weighted_curve
 from parasol.space.fill import fibonacci, independent
 from parasol.space.geometry.corners import around
+from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.nearest import onto_edge
 from parasol.space.geometry.primitives import Box
 from parasol.space.geometry.regions import ON, Regions
@@ -225,7 +226,7 @@ def _rim(regions: Regions, which: int, spacing: Spacing) -> np.ndarray:
     # random thinning of a line at radius r leaves points 1.34 r apart
     kept = line[independent(line, 0.75 * wanted, rng.permutation(len(line)), Wrap.of(regions))]
     onto = partial(onto_edge, pair=(shape, base), size=regions.size)
-    return np.concatenate([corners, _even(kept, corners, spacing, lambda p: base.project(onto(p)))])
+    return np.concatenate([corners, _on_faces(base, _even(kept, corners, spacing, lambda p: base.project(onto(p))))])
 
 
 @lru_cache(maxsize=32)  # asked again for every spacing that is tried
@@ -271,8 +272,17 @@ def _even(points: np.ndarray, fixed: np.ndarray, spacing: Spacing, onto) -> np.n
     return everything[:n]
 
 
+def _on_faces(base: Domain, points: np.ndarray) -> np.ndarray:
+    """Points with the coordinate of a face of a box where they lie on it but for rounding: on an edge they have two."""
+    if isinstance(base, Box):
+        for limit in base.bounds:
+            near = (np.abs(points - limit) <= ON * base.size) & (base.periods == 0)
+            points = np.where(near, limit, points)
+    return points
+
+
 def _edge_crossings(regions: Regions, which: int) -> np.ndarray:
-    """Where an interface meets an edge of a box: (m, 3)."""
+    """Where an interface meets an edge of a box, or a corner of one that it goes through, each place once: (m, 3)."""
     box, shape = regions.base.unnamed, regions.shapes[which]
     if not isinstance(box, Box):
         return np.zeros((0, 3))
@@ -286,8 +296,11 @@ def _edge_crossings(regions: Regions, which: int) -> np.ndarray:
             line = np.tile(lower, (2001, 1))
             line[:, others] = box.bounds[list(ends), others]
             line[:, axis] = np.linspace(lower[axis], upper[axis], 2001)
-            side = shape.rough_distance(line) < 0
-            low, high = line[:-1][side[1:] != side[:-1]], line[1:][side[1:] != side[:-1]]
+            gap = shape.rough_distance(line)
+            crossings.append(line[[0, -1]][np.abs(gap[[0, -1]]) <= ON * regions.size])
+            line, gap = (values[np.abs(gap) > ON * regions.size] for values in (line, gap))  # the edge may lie in it
+            turns = (gap[1:] < 0) != (gap[:-1] < 0)
+            low, high = line[:-1][turns], line[1:][turns]
             for _ in range(52):
                 middle = 0.5 * (low + high)
                 same = ((shape.rough_distance(middle) < 0) == (shape.rough_distance(low) < 0))[:, None]
@@ -295,7 +308,7 @@ def _edge_crossings(regions: Regions, which: int) -> np.ndarray:
             inner = low + 1e-6 * regions.size * (0.5 * (lower + upper) - low)  # a little inside the box
             beside = shape.project(inner)
             crossings.append(low[regions.bounds_region(which, beside, shape.normal(beside))[0]])
-    return np.concatenate(crossings)
+    return np.unique(_on_faces(box, np.concatenate(crossings)), axis=0)
 
 
 def check_lattice(regions: Regions, ticks: list[np.ndarray]) -> None:
