@@ -25,6 +25,7 @@ _PER_DEGREE = 4  # solves that one with elements of one degree more may take the
 _MOST_FOLDS = 20  # into which solves are divided that are left out in turn
 _FACTOR, _SHARE = 3.0, 0.75  # how near their errors are to be, and at what part of them
 _LEAST = 1e-16  # an error of 0 has no logarithm
+_ROUNDING = 1e-14  # of the largest solution: one that is smaller is zero, and has no relative error
 
 
 def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
@@ -38,7 +39,7 @@ def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
     model = cache.solver
     if not isinstance(model, Model) or model.problem.time is not None:
         return surrogate
-    if not len(cache.sizes()[0]) or cache.limits.left < 2 * _MOST * cache.cost:
+    if not len(_not_zero(cache)) or cache.limits.left < 2 * _MOST * cache.cost:
         return surrogate
     error_map = None if model.elements is None else _by_coefficients(surrogate, model, cache)
     if error_map is not None:
@@ -66,11 +67,11 @@ def _by_coefficients(surrogate: Surrogate, model: Model, cache: SolveCache) -> D
     """
     basis, n_fields = surrogate.basis, len(model.problem.names)
     solutions, changes, errors = [], [], []
-    for mu in cache.sizes()[0]:
+    for mu in _not_zero(cache):
         values = cache.unknowns(model, mu)
         with suppress(SolveFailed):  # rounding may make a matrix singular that was not
             change = changed_by_degree(model, values, mu) if cache.limits.left > _PER_DEGREE * cache.cost else None
-            if change is None or not np.any(values):
+            if change is None:
                 return None
             size = np.linalg.norm(values)  # all solutions count the same
             solutions.append(values / size)
@@ -93,6 +94,12 @@ def _by_coefficients(surrogate: Surrogate, model: Model, cache: SolveCache) -> D
         seen[fold == k] = fitted(fold != k)(c[fold == k])
     known = np.abs(np.log(np.maximum(seen, _LEAST) / errors)) < np.log(_FACTOR)
     return fitted(fold >= 0) if np.mean(known) >= _SHARE else _constant(surrogate, float(np.log(np.max(errors))))
+
+
+def _not_zero(cache: SolveCache) -> np.ndarray:
+    """Parameters (n, n_parameters) that were solved and where the solution is not zero."""
+    mus, sizes = cache.sizes()
+    return mus[sizes > _ROUNDING * np.max(sizes, initial=0.0)] if len(mus) else mus
 
 
 def _lengths(matrices: np.ndarray) -> np.ndarray:
@@ -120,7 +127,7 @@ def largest(surrogate: Surrogate, n: int = 1000) -> float | None:
 
 def _estimates(surrogate: Surrogate, model: Model, cache: SolveCache) -> tuple[np.ndarray, np.ndarray]:
     """Parameters (n, n_parameters) and the logarithms (n,) of the estimates there, until the seconds are used up."""
-    known = cache.sizes()[0]
+    known = _not_zero(cache)
     mus, logs = [], []
     for i in _far_apart(surrogate.features(known)):
         if cache.limits.left <= 0:
