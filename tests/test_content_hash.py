@@ -354,8 +354,6 @@ def test_other_content_has_another_hash(one, other):
 
 
 def test_members_of_a_users_module_count_as_the_code_reads_them():
-    import types
-
     physics = types.ModuleType("physics")
     exec("def run(mu):\n return K * mu\nK = 1.0\nunused = 0", vars(physics))
     f = eval("lambda mu: physics.run(mu)", {"physics": physics})
@@ -364,6 +362,19 @@ def test_members_of_a_users_module_count_as_the_code_reads_them():
     assert content_hash(f) == before
     physics.K = 2.0
     assert content_hash(f) != before
+
+
+def test_a_module_that_is_held_counts_with_all_that_its_members_read():
+    """Its text says nothing of a module that it takes a constant from."""
+    settings, physics = types.ModuleType("settings"), types.ModuleType("physics")
+    settings.K = 1.0
+    physics.settings = settings
+    exec("def run(mu):\n return settings.K * mu", vars(physics))
+    held = (Holder(physics), (lambda module: lambda mu: module.run(mu))(physics))
+    before = list(map(content_hash, held))
+    assert before == list(map(content_hash, held))
+    settings.K = 2.0
+    assert all(one != other for one, other in zip(before, map(content_hash, held), strict=True))
 
 
 @pytest.mark.parametrize("thing", [threading.Lock(), (i for i in range(3)), np.frompyfunc(lambda x: x, 1, 1), SINGLE])

@@ -1,5 +1,7 @@
 """A server tells the estimate beside the bound, and serves a reduced model that has no map."""
 
+from dataclasses import replace
+
 import httpx
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import estimated
 import parasol as ps
 from parasol.delivery.server.service import Limits
 from parasol.delivery.server.umbridge import has_hessian
+from parasol.runtime.defects import Defects
 
 MUS = [[0.35, 1.4], [0.9, 1.7], [3.5, 1.1]]
 
@@ -49,6 +52,18 @@ def test_one_parameter_and_one_outside(url, surrogate):
     assert (got["estimate"], got["bound_kind"]) == (pytest.approx(answer.estimate, rel=1e-9), answer.bound_kind)
     beyond = post(url, "/v1/bounds", mus=[5.0, 1.0], extrapolate=True)
     assert (beyond["bound_kind"], beyond["extrapolated"]) == ("estimated", True)
+
+
+def test_the_solver_s_own_error_is_told_too():
+    """It is 1e-3 of the answer where one knows how, and nothing where one does not."""
+    known, n = estimated.with_map(), 10
+    defects = Defects(1e-3 * np.eye(n)[None], np.eye(n)[None])
+    for surrogate in (replace(known, discretisation=defects), known):
+        with ps.serve(surrogate, port=0, background=True) as server:
+            for mus in (MUS, MUS[0]):
+                got = post(server.address, "/v1/bounds", mus=mus)
+                assert ("discretisation" in got) == (surrogate is not known)
+                assert got.get("discretisation", 1e-3) == pytest.approx(np.full(len(MUS), 1e-3) if mus is MUS else 1e-3)
 
 
 def test_quantities_are_corrected_and_said_how_far(url, surrogate):

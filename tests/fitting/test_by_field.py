@@ -87,6 +87,20 @@ def test_gradients_files_and_bounds(fitted, tmp_path):
     assert np.mean(held) > 0.88  # asked: 0.95
 
 
+def test_polynomials_and_matrices_of_fields_are_joined_as_they_are():
+    """Each ends in a matrix of its own; one of them knows a logarithm that the other does not."""
+    mus, new = drawn(80), drawn(20, seed=1)
+
+    def truth(mus):
+        c, _, e = mus.T[:, :, None]
+        return np.hstack([2 + c * X + c**2 * X**2 + 30 * e * (1 - X), 1e6 * (9 + np.log(e) * X[:40] + c * X[:40] ** 2)])
+
+    surrogate = fit_snapshots(mus, truth(mus), tolerance=1e-9, ranges=BOX, fields=LABELS)
+    assert [part["map"] for part in surrogate.facts["choice"]["fields"]] == ["polynomial", "linear"]
+    assert surrogate.facts["logarithms"] == ["e"]
+    np.testing.assert_allclose(surrogate(new, extrapolate=True).values, truth(new), rtol=1e-9)
+
+
 def test_learn_says_it_of_each_field_by_its_name():
     mus = drawn(70)
     smooth, other = fields(mus)

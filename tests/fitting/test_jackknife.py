@@ -142,3 +142,12 @@ def test_the_worst_row_of_a_group_counts():
         line = np.polyfit(mus[~out, 0], values[~out, 0], 1)
         errors.append(np.max(np.abs(np.polyval(line, mus[out, 0]) / values[out, 0] - 1)))
     assert np.isclose(surrogate.conformal.quantile, np.sort(errors)[5], rtol=1e-9)  # ⌈7 · 0.8⌉ = 6th of six
+
+
+def test_a_map_that_one_sample_less_is_too_few_for_has_no_bound():
+    mus = np.random.default_rng(0).random((8, 3))
+    with pytest.warns(
+        ps.ParasolWarning, match="8 samples are too few for an error bound: without one of them, 7 samples"
+    ):
+        surrogate = ps.fit_snapshots(mus, 1 + mus @ np.ones((3, 4)), "polynomial")
+    assert not surrogate.has_bounds

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import estimated
 import parasol as ps
 from parasol.errors import InputError
 from parasol.fitting.calibration import with_parts
@@ -122,3 +123,20 @@ def test_parts_belong_to_a_bound(learned):
         CalibratedParts(profile=np.array([-1.0]))
     with pytest.raises(InputError, match="shape"):
         replace(learned, parts=CalibratedParts(profile=np.ones(3)))
+
+
+def test_calibrated_parts_do_not_change_what_a_reduced_model_proves():
+    """A proven bound is not zero, and nothing is calibrated of answers that the reduced model has repaired."""
+    model, before = estimated.model(), replace(estimated.proven(), solver=estimated.model())
+    truth = ps.solve_many(model, ps.sample(model, 30, design="random", rng=7))
+    after, mus = ps.calibrate(before, truth), [[0.9, 1.7], [0.1, 2.0], [3.5, 1.1]]
+    answer, exact = after(mus), np.array([model.solve(mu).values for mu in mus])
+    assert "proven" in answer.bound_kind
+    assert np.all(np.abs(answer.values - exact) <= answer.band)
+    assert answer.quantity_bound_kind == before(mus).quantity_bound_kind
+    for name, bounds in before(mus).quantity_bounds.items():
+        assert np.array_equal(answer.quantity_bounds[name], bounds)
+    repaired = after(mus, tolerance=1e-9)
+    assert repaired.method == ["full solve", "reduced model", "full solve"]
+    assert np.all(repaired.band[1] == np.inf)
+    assert np.all(repaired.band[::2] == 0)

@@ -55,16 +55,21 @@ def test_a_dataset_comes_back_as_it_went_out(tmp_path):
         assert np.array_equal(back.points, POINTS)
 
 
-def test_a_grid_in_time():
+@pytest.mark.parametrize("kind", ["float", "timedelta64[ns]", "timedelta64[ms]"])
+def test_a_grid_in_time(kind):
     xarray = pytest.importorskip("xarray")
     x, y, t = np.linspace(0, 1, 3), np.linspace(0, 2, 2), np.array([0.0, 0.5])
     values = A[:, None, None, None] + t[:, None, None] + 10 * y[:, None] + 100 * x
     data = xarray.Dataset({"T": (("run", "time", "y", "x"), values)}, {"a": ("run", A), "time": t, "y": y, "x": x})
+    if kind != "float":  # dates less another one, in whatever unit, are times in seconds
+        data["time"] = (1000 * t).astype("timedelta64[ms]").astype(kind)
     results = ps.read_results(data)
     assert np.array_equal(results.times, t)
     assert results.points.shape == (6, 2)
     at = {name: column for name, column in zip(("y", "x"), results.points.T, strict=True)}
     assert np.allclose(results.fields["T"][3, 1], A[3] + 0.5 + 10 * at["y"] + 100 * at["x"])
+    with pytest.raises(ps.ParasolError, match=r"the column 'c' of the parameters has shape \(\)"):
+        ps.read_results(data.assign_coords(c=3.0), parameters=["c"])
 
 
 @pytest.fixture

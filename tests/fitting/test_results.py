@@ -1,14 +1,19 @@
 """Other people's results: shapes, names and places; what is wrong with them; what a surrogate of them says."""
 
+import itertools
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.fitting import data
 from parasol.fitting.data import _calibrated
 from parasol.reduction.snapshots import as_snapshots
+from parasol.runtime import Affine, Program
 from parasol.runtime.layout import Layout
+from parasol.runtime.program import StoredMap
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]])
 CELLS = [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]]
@@ -311,15 +316,36 @@ def test_of_a_group_the_worst_row_counts_in_every_bound():
     wanted = {"sum": np.ones(2)}
     surrogate = ps.fit_snapshots(mus, mus * [1.0, 2.0], "linear", level=None, quantities=wanted)
     truth = surrogate(mus).values
-    for place in range(3):
-        rows = np.repeat(truth, 3, axis=0)
+    alike = StoredMap(Program((Affine(np.zeros((1, 1)), np.zeros(1)),)), "constant")  # a difficulty that is one
+    for place, difficulty in itertools.product(range(3), (None, alike)):
+        surrogate = replace(surrogate, difficulty=difficulty)
+        rows = 1.001 * np.repeat(truth, 3, axis=0)
         rows[place::3] *= 1 + np.linspace(0.1, 0.2, 20)[:, None]
         held_out, group = as_snapshots(np.repeat(mus, 3, axis=0), rows), np.repeat(np.arange(20), 3)
         found = _calibrated(surrogate, held_out, group, None, np.ones((1, 2)), level=0.5, drawn=True)
         assert found.conformal.n_calibration == 20
-        assert 0.09 < found.conformal.quantile < 0.2
-        assert found.parts.quantities[0] > 0.05
-        assert np.all(found.parts.profile > 0.05)
+        assert found.conformal.normalised == (difficulty is not None)
+        assert 0.09 < found(mus[0]).bound < 0.2
+        assert found(mus[0]).quantity_bounds["sum"] > 0.05 * truth[0].sum()
+        assert np.all(found(mus[0]).band > 0.05 * np.linalg.norm(truth[0]))
+
+
+def test_samples_kept_aside_change_nothing_but_the_bound(monkeypatch):
+    """Neither the units of fields nor the modes nor the map see them: else the bound would not hold at its level."""
+    kept = []
+    monkeypatch.setattr(data, "_calibrated", lambda made, held_out, *_, **__: kept.append(held_out.mus) or made)
+    mus = np.random.default_rng(0).uniform(1, 2, (60, 1))
+    truth = np.hstack([np.sin(mus * np.arange(1, 6)), 1e3 * np.exp(mus * np.arange(4) / 4)])
+
+    def fitted(solutions):
+        return ps.fit_snapshots(mus, solutions, "polynomial", fields=np.repeat([0, 1], [5, 4]), ranges={"a": (1, 2)})
+
+    before = fitted(truth)
+    aside = np.isin(mus[:, 0], kept[0][:, 0])
+    assert 10 < np.count_nonzero(aside) < 30
+    after = fitted(np.where(aside[:, None], 1.2 * truth[::-1], truth))
+    assert np.array_equal(after.basis.weights, before.basis.weights)
+    assert np.array_equal(after(mus).values, before(mus).values)
 
 
 def test_members_of_fields_are_found_by_the_counts_before_them():

@@ -76,6 +76,35 @@ def test_nonlinear_problems_too():
     assert np.all((ratios > 1 / 3) & (ratios < 3))
 
 
+@pytest.mark.parametrize("method", ["stencils", "elements"])
+def test_a_solution_that_is_zero_has_no_error_to_interpolate(method):
+    """In the middle of the box, where the first solve is, the load vanishes; for all others the relative error is the same."""
+    u, (a, b) = ps.unknown("u", x, y), ps.parameters(a=(-1.0, 1.0), b=(1.0, 2.0))
+    problem = ps.Problem(ps.Box((0, 0), (1, 1)), ps.Eq(-b * ps.laplacian(u) + 9 * u, a * x), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=120), method=method)
+    surrogate = ps.learn(model.problem, 1e-2, model=model, recipe="polynomial")
+    mus = [[-0.6, 1.2], [0.1, 1.8], [0.5, 1.5]]
+    own = [model.solve(mu).discretisation for mu in mus]
+    assert surrogate(mus).discretisation == pytest.approx(own, rel=0.05)
+    assert surrogate.facts["learn"]["discretisation_error"] < 3 * max(own)
+
+
+def test_where_the_error_is_next_to_nothing_at_one_parameter_the_largest_stands_for_all():
+    """With a = 0 the solution is a parabola, which stencils have exactly: no interpolation of logarithms sees how far that reaches."""
+    u, (a, b) = ps.unknown("u", x), ps.parameters(a=(-1.0, 1.0), b=(1.0, 2.0))
+    problem = ps.Problem(ps.Box(0, 1), ps.Eq(-b * u.diff(x, 2) + a * u, 2 * b), ps.Dirichlet(0))
+    surrogate = ps.learn(problem, 1e-3, n_nodes=25, recipe="polynomial")
+    mus = ps.sample(surrogate.solver, 30, design="random", rng=3)
+    own = np.array([surrogate.solver.solve(mu).discretisation for mu in mus])
+    assert np.max(own) > 20 * np.min(own)
+    assert (
+        np.max(own) / 3
+        < np.min(surrogate(mus).discretisation)
+        <= np.max(surrogate(mus).discretisation)
+        < 5 * np.max(own)
+    )
+
+
 # ---- surrogates made with elements ----------------------------------------------------------------------------------
 def by_elements(problem, n_nodes, tolerance=1e-3):
     corners = corners_for(problem, ps.Settings(n_nodes=n_nodes), 3)

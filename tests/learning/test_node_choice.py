@@ -1,5 +1,6 @@
 """The estimate of the discretisation error against exact solutions, most of them rough."""
 
+import re
 import sys
 import warnings
 from dataclasses import replace
@@ -12,6 +13,7 @@ import parasol as ps
 from parasol.learning.comparing import compare
 from parasol.learning.nodes import choose_nodes
 from parasol.learning.solves import Limits
+from parasol.pde.steady import l2_root
 
 x, y = ps.coordinates("x y")
 u, v = ps.unknown("u", x), ps.unknown("v", x, y)
@@ -78,6 +80,46 @@ def test_slow_convergence_that_nobody_foresees_is_observed(power):
         truth = chosen.model.nodes.points[:, 0] ** float(power)
         error = np.linalg.norm(chosen.model.solve().values - truth) / np.linalg.norm(truth)
         assert error / 2 < chosen.error < 3 * error
+
+
+def growing(at_first, second=None):
+    """u = at_first(x) (1 + t), which steps in time follow exactly; `second` is its second derivative where that jumps."""
+    t = ps.time()
+    w, exact = ps.unknown("w", x, t), at_first * (1 + t)
+    equation = ps.Eq(w.diff(t) - w.diff(x, 2), at_first - (1 + t) * (at_first.diff(x, 2) if second is None else second))
+    about = {"initial": at_first, "times": [0.0, 0.5], "settings": {"default": ps.Settings(step=0.25)}}
+    return ps.Problem(ps.Box(0.0, 1.0), equation, ps.Dirichlet(exact), **about), sp.lambdify(x, 1.5 * at_first, "numpy")
+
+
+bend = sp.Piecewise((0, x < 0.37), ((x - 0.37) ** 2, True))
+
+
+@pytest.mark.parametrize(
+    ("case", "aim", "counts", "refined", "said"),
+    [
+        # the first nodes are moved, the last are known by how differences fall
+        (growing(1 + sp.exp(-((100 * x - 30) ** 2))), 5e-6, [100, 100, 200, 400], True, ""),
+        (growing(sp.sqrt(x)), 9e-3, [100, 100, 200, 400, 800], False, ""),
+        # known to be rough: three sets are compared
+        (growing(1 + x - bend, -2 * sp.Heaviside(x - 0.37)), 4e-5, [100, 100, 200, 400], True, ""),
+        (growing(x ** sp.Rational(1, 8)), 1e-3, [100, 100, 200, 400], False, "does not converge"),
+    ],
+    ids=["peak", "root", "bend", "eighth root"],
+)
+def test_in_time_nodes_are_doubled_until_two_solutions_agree(case, aim, counts, refined, said):
+    problem, exact = case
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        chosen = choose_nodes(problem, aim, limits=Limits(), stage=lambda text: None)
+    truth, root = exact(chosen.model.nodes.points[:, 0]), l2_root(chosen.model)
+    found = chosen.model.solve().values.reshape(2, -1)[1]
+    error = np.linalg.norm(root * (found - truth)) / np.linalg.norm(root * truth)
+    assert [row.n_nodes for row in chosen.history] == counts
+    assert chosen.refined is refined
+    assert error / 3 < chosen.error < 5 * error
+    assert (chosen.error <= aim) == (not said)
+    last = f"does not converge: .* {chosen.error:.1e} with {chosen.n_nodes} nodes"
+    assert any(re.search(last, str(one.message)) for one in caught) == bool(said)
 
 
 def test_no_doubling_where_it_cannot_help():

@@ -55,6 +55,13 @@ def test_a_reduced_model_ends_when_the_time_is_up(problem):
             ask(train.mus)
 
 
+@pytest.mark.parametrize(("limit", "said"), [({"seconds": 1e-3}, "seconds=0.001"), ({"solves": 9}, "solves=9")])
+def test_a_map_that_the_limit_leaves_too_few_samples_for_says_which_limit(limit, said):
+    ranges = {name: (0.0, 1.0) for name in "abcdef"[: 2 if "seconds" in limit else 6]}
+    with pytest.raises(ps.ParasolError, match=rf"too few for a polynomial .* {said} allowed no more full solves\."):
+        learn(lambda mu: np.cos(mu[0] + np.arange(5) * mu[1]), 1e-3, parameters=ranges, recipe="polynomial", **limit)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [3])
 def test_without_time_for_reduced_models_there_is_a_surrogate_with_a_bound(monkeypatch, n):

@@ -1,10 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
-from parasol.checks import ParasolError
+from parasol.errors import NotInstalled, ParasolError
+from parasol.runtime import products
 from parasol.runtime.basis import Basis
+from parasol.runtime.products import MatrixProduct, repeated
 
 
 def random_basis(rng, n_values=30, n_modes=4, weighted=False):
@@ -115,3 +120,22 @@ def test_what_is_no_basis_is_refused(arguments, message):
 def test_solutions_of_another_length_are_refused():
     with pytest.raises(ParasolError, match="solutions has shape"):
         Basis(np.eye(3)[:, :1]).project(np.ones((2, 4)))
+
+
+def test_a_matrix_product_is_the_same_without_scipy(monkeypatch):
+    """Loading and asking need NumPy alone: sums by rows of the matrix, a block of solutions at a time."""
+    rng = np.random.default_rng(3)
+    part = rng.standard_normal((7, 7)) * (rng.random((7, 7)) < 0.4)
+    dense = part @ part.T + np.diag(1 + rng.random(7))
+    product, solutions = repeated(MatrixProduct.of(sparse.csr_array(dense)), 3), rng.standard_normal((5, 21))
+    wanted = np.einsum("nki,ij,nkj->n", solutions.reshape(5, 3, 7), dense, solutions.reshape(5, 3, 7))
+    assert product.energies(solutions) == pytest.approx(wanted, rel=1e-13)
+
+    def absent(name):
+        raise NotInstalled(name)
+
+    monkeypatch.setattr(products, "borrowed", absent)
+    monkeypatch.setattr(products, "_BLOCK", 4 * len(product.data))
+    without = replace(product)
+    assert without.energies(solutions) == pytest.approx(wanted, rel=1e-13)
+    assert without.applied(solutions[0]) == pytest.approx((solutions[0].reshape(3, 7) @ dense).ravel(), rel=1e-13)

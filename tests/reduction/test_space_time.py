@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sympy
-from scipy import linalg
+from scipy import linalg, sparse
 
 import parasol as ps
 from parasol.errors import NoCertificate
@@ -208,3 +208,43 @@ def test_learning_takes_few_trajectories_and_meets_the_tolerance(tmp_path):
     assert set(by_reduced.method) == {"reduced model"}
     assert set(by_reduced.bound_kind) == {"probable"}
     assert np.max(np.linalg.norm(by_reduced.values - truth, axis=1) / np.linalg.norm(truth, axis=1)) <= 1e-3
+
+
+def test_unknowns_of_other_units_count_alike_in_trajectories():
+    """v is a hundred thousand times u, and both are right to the tolerance."""
+    (x,), t = ps.coordinates("x"), ps.time()
+    u, v, (a,) = ps.unknown("u", x, t), ps.unknown("v", x, t), ps.parameters(a=(0.5, 2.0))
+    equations = [ps.Eq(u.diff(t), a * u.diff(x, 2)), ps.Eq(v.diff(t), v.diff(x, 2) - 1e6 * u)]
+    ends = {"*": {u: ps.Dirichlet(0), v: ps.Dirichlet(0)}}
+    about = {"initial": {"u": sympy.sin(sympy.pi * x), "v": 1e6 * x * (1 - x)}, "times": [0.0, 0.1, 0.2]}
+    problem = ps.Problem(ps.Box(0, 1), equations, ends, settings={"default": ps.Settings(step=0.01)}, **about)
+    surrogate = ps.learn(problem, 1e-2, n_nodes=20, recipe="polynomial")
+    assert surrogate.facts["learn"]["certificate"] == "probable"
+    truth = ps.solve_many(surrogate.solver, ps.sample(surrogate.solver, 20, design="random", rng=5))
+    answer, both = surrogate(truth.mus), truth.solutions.reshape(20, 3, 2, 20)
+    gaps = answer.values.reshape(both.shape) - both
+    errors = np.linalg.norm(gaps, axis=(1, 3)) / np.linalg.norm(both, axis=(1, 3))
+    assert np.max(errors) < 1e-2
+    assert np.all(np.max(errors, axis=1) <= 2 * answer.bound)
+
+
+def test_samples_of_matrices_in_time_are_compared_in_the_product(monkeypatch):
+    """Where the steps are too many for one system: the level is that of errors in the norm of the product, at all times."""
+    n, one = 15, np.ones(15)
+    mass = sparse.diags_array([one[1:], 4 * one, one[1:]], offsets=[-1, 0, 1]).tocsr() / 6
+    stiff = sparse.diags_array([-one[1:], 2 * one, -one[1:]], offsets=[-1, 0, 1]).tocsr() * n**2
+    (a,) = ps.parameters(a=(0.05, 1.0))
+    about = {"mass": mass, "initial": one, "times": [0.0, 0.1, 0.2], "step": 0.02, "product": stiff}
+    model = ps.AffineModel({a: stiff}, {1: mass @ one}, **about)
+    monkeypatch.setattr(in_time, "_MOST_UNKNOWNS", 0)
+    surrogate = ps.learn(model, 1e-2, recipe="polynomial")
+    assert surrogate.facts["learn"]["certificate"] == "conformal"
+    truth = ps.solve_many(model, ps.sample(model, 60, design="random", rng=5))
+    answer, each = surrogate(truth.mus), (60, 3, n)
+
+    def norm(values):
+        return np.sqrt(np.einsum("kti,ij,ktj->k", values.reshape(each), stiff.toarray(), values.reshape(each)))
+
+    errors = norm(answer.values - truth.solutions) / norm(truth.solutions)
+    assert np.mean(errors <= answer.bound) > 0.88
+    assert np.allclose(surrogate.basis.norm(truth.solutions), norm(truth.solutions))

@@ -371,6 +371,18 @@ def test_a_store_is_extended_and_equals_one_made_at_once(tmp_path):
 
 
 # ---- one run at a time ----------------------------------------------------------------------------------------------
+@pytest.fixture(params=["links", "no links"])
+def disks(request, monkeypatch):
+    """File systems with links and without."""
+
+    def refuses(source, target):
+        raise PermissionError(1, "Operation not permitted")
+
+    if request.param == "no links":
+        monkeypatch.setattr(os, "link", refuses)
+
+
+@pytest.mark.usefixtures("disks")
 def test_a_second_run_is_refused_while_the_first_lives(tmp_path):
     with store.claim(tmp_path / "s"), pytest.raises(ParasolError, match=rf"another run \(process {os.getpid()} on"):
         solve_many(waves, MUS, store=tmp_path / "s")
@@ -378,6 +390,7 @@ def test_a_second_run_is_refused_while_the_first_lives(tmp_path):
     assert not (tmp_path / "s" / "lock").exists()
 
 
+@pytest.mark.usefixtures("disks")
 def test_the_lock_and_the_litter_of_a_dead_run_are_cleared(tmp_path):
     code = (
         "import os, sys; from pathlib import Path; from parasol.reduction import store\n"
@@ -397,6 +410,9 @@ def test_the_lock_and_the_litter_of_a_dead_run_are_cleared(tmp_path):
     fill(folder)
     (folder / "lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
     with pytest.raises(ParasolError, match=r"on elsewhere.*delete .*lock"):
+        solve_many(waves, MUS, store=folder)
+    (folder / "lock").write_text("")  # a run that is about to write it, or was ended before
+    with pytest.raises(ParasolError, match=r"on an unknown machine.*delete .*lock"):
         solve_many(waves, MUS, store=folder)
 
 
@@ -419,6 +435,7 @@ def test_a_process_that_has_ended_and_is_not_waited_for_holds_no_lock(tmp_path):
             assert str(os.getpid()) in (tmp_path / "lock").read_text()
 
 
+@pytest.mark.usefixtures("disks")
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_lock_that_another_run_takes_meanwhile_is_given_back(tmp_path, monkeypatch):
     lock, rename, others = tmp_path / "lock", os.rename, about(os.getppid())

@@ -43,6 +43,8 @@ PROGRAMS = {
         Sum(((Affine(thin(2, 3)),), (Affine(matrix(2, 3), matrix(2)),))),
         Scale(matrix(2), None, matrix(2)),
     ),
+    "kernels of the inputs": (Radial("gaussian", matrix(5, 3), np.full(3, 2.0)), Affine(matrix(2, 5))),
+    "polynomials of the inputs": (Chebyshev(np.array([[0, 0, 0], [2, 0, 1]])), Affine(matrix(2, 2))),
     "many inputs of a kernel": (Affine(matrix(14, 3)), Radial("matern52", matrix(6, 14), np.full(14, 3.0))),
 }
 

@@ -201,6 +201,10 @@ def test_own_data_and_own_regressor(snapshots, truth):
     assert found.conformal.n_calibration == 19
     assert found(mus[0]).bound == found.conformal.quantile < 0.05
     assert "0.95" in found.conformal.meaning
+    c = found.coefficients(mus[:2])
+    assert np.array_equal(found.certify(mus[:2], c.astype(np.float32)).relative, found.certify(mus[:2]).relative)
+    with pytest.raises(ps.ParasolError, match="calibrated with answers of this surrogate"):
+        found.certify(mus[:2], 1.001 * c)
     own = ps.fit_snapshots(mus, solutions, Nearest(), n_modes=12, ranges=ranges)
     assert found.conformal.quantile < own.conformal.quantile
     assert own.gradient(mus[0]).shape == (300, 2)  # by differences

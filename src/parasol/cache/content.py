@@ -213,10 +213,9 @@ class _Encoder:
     def _module(self, module: types.ModuleType) -> bytes:
         if _is_installed(module):
             return _join("module", module.__name__)
-        try:
-            return _join("module", module.__name__, [inspect.getsource(module).encode()])
-        except (OSError, TypeError):
-            raise self._refused(module) from None
+        # its text would not tell what it takes from other modules, nor what was set since
+        held = {name: member for name, member in sorted(vars(module).items()) if not name.startswith("__")}
+        return self._mapping("module", held, module.__name__)
 
     # ---- objects ----------------------------------------------------------------------------------------------------
     def _object(self, value) -> bytes:

@@ -127,17 +127,9 @@ def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] 
 def _take(mine: Path, lock: Path, what: str) -> None:
     """Make `mine` the lock in one step; a lock whose process is dead is set aside first."""
     for _ in range(10):
-        try:
-            try:
-                os.link(mine, lock)
-            except FileExistsError:
-                raise
-            except OSError:  # a file system without links
-                with open(lock, "x") as file:
-                    file.write(mine.read_text())
+        with contextlib.suppress(FileExistsError):
+            _place(mine, lock)
             return
-        except FileExistsError:
-            pass
         try:
             text = lock.read_text()
         except FileNotFoundError:
@@ -156,8 +148,19 @@ def _take(mine: Path, lock: Path, what: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.rename(lock, aside)
             if aside.read_text() != text:  # somebody else was quicker and this is their lock
-                os.link(aside, lock)
+                _place(aside, lock)
     raise FileError(f"several runs want the {what} {lock.parent} at once. Try again.")
+
+
+def _place(text: Path, lock: Path) -> None:
+    """Make the lock with this text, which must not be there yet."""
+    try:
+        os.link(text, lock)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        with open(lock, "x") as file:
+            file.write(text.read_text())
 
 
 def _host() -> str:

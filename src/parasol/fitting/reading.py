@@ -171,7 +171,7 @@ def _opened(path: Path) -> Any:
 def _of_dataset(data: Any, parameters: Any, wanted: Sequence[str] | None) -> Read:
     """Results of an xarray dataset, by the names of its dimensions."""
     named = is_names(parameters)
-    runs = str(data[parameters[0]].dims[0]) if named and parameters[0] in data else None
+    runs = next(map(str, data[parameters[0]].dims), None) if named and parameters[0] in data else None
     if runs is None:
         runs = next((name for name in _RUNS if name in data.sizes), None)
     if runs is None:

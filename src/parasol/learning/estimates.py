@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from parasol.errors import SolveFailed, TooFewSamples
-from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.gaussian_process import FittedProcess, GaussianProcess
 from parasol.learning.solves import SolveCache
 from parasol.pde.discretisation import changed_by_degree, error_of
 from parasol.pde.model import Model
@@ -25,6 +25,7 @@ _PER_DEGREE = 4  # solves that one with elements of one degree more may take the
 _MOST_FOLDS = 20  # into which solves are divided that are left out in turn
 _FACTOR, _SHARE = 3.0, 0.75  # how near their errors are to be, and at what part of them
 _LEAST = 1e-16  # an error of 0 has no logarithm
+_ROUNDING = 1e-14  # of the largest solution: one that is smaller is zero, and has no relative error
 
 
 def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
@@ -32,13 +33,14 @@ def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
 
     With elements it is what one degree more changes, as a linear function of the solution (`_by_coefficients`). Else some
     solves that are far from each other are taken, at most 24, and the logarithm of the estimates is interpolated by
-    a Gaussian process; functions among the parameters have no such map, the largest estimate stands for all. Problems
-    in time, solvers of one's own and nodes that are too few for the estimate leave the surrogate as it is.
+    a Gaussian process (`_between`); where that is no use, and with functions among the parameters, the largest estimate
+    stands for all. Problems in time, solvers of one's own and nodes that are too few for the estimate leave the surrogate
+    as it is.
     """
     model = cache.solver
     if not isinstance(model, Model) or model.problem.time is not None:
         return surrogate
-    if not len(cache.sizes()[0]) or cache.limits.left < 2 * _MOST * cache.cost:
+    if not len(_not_zero(cache)) or cache.limits.left < 2 * _MOST * cache.cost:
         return surrogate
     error_map = None if model.elements is None else _by_coefficients(surrogate, model, cache)
     if error_map is not None:
@@ -48,14 +50,33 @@ def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
     mus, logs = _estimates(surrogate, model, cache)
     if not len(mus):
         return surrogate
-    x = surrogate.features(mus)
     fitted = None
-    if len(mus) >= _FEWEST and not surrogate.parameters.functions:
+    if not surrogate.parameters.functions:
         with suppress(TooFewSamples):
-            fitted = GaussianProcess(kernel="matern52", trend_degree=0).fit(x, logs[:, None])
+            fitted = _between(surrogate.features(mus), logs)
     if fitted is None:
         fitted = _constant(surrogate, np.max(logs))
     return replace(surrogate, discretisation=StoredMap.of(fitted))
+
+
+def _between(x: np.ndarray, logs: np.ndarray) -> FittedProcess | None:
+    """A process through the logarithms at features (n, p); None where it does not predict those that are left out in turn.
+
+    So where an error is next to nothing at some parameter alone: its logarithm has a pole there.
+    """
+    if len(x) < _FEWEST:
+        return None
+
+    def fitted(some: np.ndarray) -> FittedProcess:
+        return GaussianProcess(kernel="matern52", trend_degree=0).fit(x[some], logs[some, None])
+
+    left_out = [fitted(~one).predict(x[one])[0, 0] for one in np.eye(len(x), dtype=bool)]
+    return fitted(np.arange(len(x))) if _near(np.array(left_out), logs) else None
+
+
+def _near(predicted: np.ndarray, logs: np.ndarray) -> bool:
+    """Whether enough of the errors with these logarithms are predicted to a factor."""
+    return bool(np.mean(np.abs(predicted - logs) < np.log(_FACTOR)) >= _SHARE)
 
 
 def _by_coefficients(surrogate: Surrogate, model: Model, cache: SolveCache) -> Defects | StoredMap | None:
@@ -66,11 +87,11 @@ def _by_coefficients(surrogate: Surrogate, model: Model, cache: SolveCache) -> D
     """
     basis, n_fields = surrogate.basis, len(model.problem.names)
     solutions, changes, errors = [], [], []
-    for mu in cache.sizes()[0]:
+    for mu in _not_zero(cache):
         values = cache.unknowns(model, mu)
         with suppress(SolveFailed):  # rounding may make a matrix singular that was not
             change = changed_by_degree(model, values, mu) if cache.limits.left > _PER_DEGREE * cache.cost else None
-            if change is None or not np.any(values):
+            if change is None:
                 return None
             size = np.linalg.norm(values)  # all solutions count the same
             solutions.append(values / size)
@@ -91,8 +112,14 @@ def _by_coefficients(surrogate: Surrogate, model: Model, cache: SolveCache) -> D
     fold, seen = np.arange(len(c)) % _MOST_FOLDS, np.empty(len(c))
     for k in range(min(len(c), _MOST_FOLDS)):
         seen[fold == k] = fitted(fold != k)(c[fold == k])
-    known = np.abs(np.log(np.maximum(seen, _LEAST) / errors)) < np.log(_FACTOR)
-    return fitted(fold >= 0) if np.mean(known) >= _SHARE else _constant(surrogate, float(np.log(np.max(errors))))
+    near = _near(np.log(np.maximum(seen, _LEAST)), np.log(errors))
+    return fitted(fold >= 0) if near else _constant(surrogate, float(np.log(np.max(errors))))
+
+
+def _not_zero(cache: SolveCache) -> np.ndarray:
+    """Parameters (n, n_parameters) that were solved and where the solution is not zero."""
+    mus, sizes = cache.sizes()
+    return mus[sizes > _ROUNDING * np.max(sizes, initial=0.0)] if len(mus) else mus
 
 
 def _lengths(matrices: np.ndarray) -> np.ndarray:
@@ -120,7 +147,7 @@ def largest(surrogate: Surrogate, n: int = 1000) -> float | None:
 
 def _estimates(surrogate: Surrogate, model: Model, cache: SolveCache) -> tuple[np.ndarray, np.ndarray]:
     """Parameters (n, n_parameters) and the logarithms (n,) of the estimates there, until the seconds are used up."""
-    known = cache.sizes()[0]
+    known = _not_zero(cache)
     mus, logs = [], []
     for i in _far_apart(surrogate.features(known)):
         if cache.limits.left <= 0:

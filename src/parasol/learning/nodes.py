@@ -157,12 +157,12 @@ def _compared(
             again = _difference(moved, fine, other, rng=rng, left=left)
             history.append(Comparison(moved.n_nodes, _COARSE * again.error, True))
             if again.error <= _WORTH * gap.error:
-                spacing, gap = wanted, again
+                spacing, gap, coarse, error = wanted, again, moved, _COARSE * again.error
                 models[n, True] = moved
-                yield Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds, again.short)
-                if _COARSE * again.error <= aim:
+                yield Discretised(moved, error, tuple(history), True, again.seconds, again.short)
+                if error <= aim:
                     return
-        levels.append(Level(coarse, replace(gap, errors=_COARSE * gap.errors), spacing))
+        levels.append(Level(coarse, gap, spacing, error))
         if len(levels) > 2 and all(a.gap.error < SLOW * b.gap.error for a, b in itertools.pairwise(levels[-3:])):
             limit = no_use(levels[-1], levels, aim)
             yield Discretised(coarse, error, tuple(history), spacing is not None, gap.seconds, gap.short, limit)

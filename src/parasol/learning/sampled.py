@@ -81,8 +81,14 @@ def learn_sampled(
     0.05, so that 0.95 holds of whichever is taken. A `recipe` is obeyed: where more solves no longer help it, the search
     ends.
     """
-    state = first_samples(model, tolerance, cache, recipe, rng)
-    outcome = _learned(state)
+    state, limits = first_samples(model, tolerance, cache, recipe, rng), cache.limits
+    try:
+        outcome = _learned(state)
+    except TooFewSamples as error:
+        if limits.seconds is None and limits.solves is None:
+            raise
+        allowed = f"solves={limits.solves}" if limits.seconds is None else f"seconds={limits.seconds:g}"
+        raise TooFewSamples(f"{error} {allowed} allowed no more full solves.") from None
     failed = cache.failures()
     if state.space is model.parameters or not len(failed):
         return outcome

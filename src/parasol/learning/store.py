@@ -25,7 +25,6 @@ from parasol.learning.nodes import Discretised, discretize_on
 from parasol.learning.report import Comparison
 from parasol.pde.by_elements import by_elements_again, mesh_facts
 from parasol.pde.problem import Problem, Settings
-from parasol.pde.steady import norm_of
 from parasol.reduction.snapshots import open_snapshots
 from parasol.reduction.store import is_store, read_manifest
 from parasol.space.nodes import Nodes
@@ -55,7 +54,7 @@ def write_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey, 
     about = {"error": chosen.error, "history": history, "refined": chosen.refined, "seconds": chosen.seconds}
     about["limit"] = chosen.limit
     if chosen.model.elements is not None:
-        about |= {"elements": mesh_facts(chosen.model.elements), "norm": norm_of(chosen.model)}
+        about["elements"] = mesh_facts(chosen.model.elements)
     content: dict[str, Any] = {name: np.asarray(getattr(nodes, name)) for name in _ARRAYS}
     content |= {"n_interior": nodes.n_interior, "about": np.array(json.dumps(about))}
 
@@ -72,24 +71,19 @@ def stored_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey)
     if not path.is_file():
         return None
     try:
-        held = _read(path, ("n_interior", "about"), _ARRAYS)
+        held = _read(path, (*_ARRAYS, "n_interior", "about"))
     except FileError as error:
         warnings.warn(f"{error} The nodes are chosen anew.", ParasolWarning, stacklevel=2)
-        return None
-    if "part_normals" not in held:  # of a version that knew one normal per node, which was wrong at some corners
         return None
     about = json.loads(str(held["about"]))
     arrays: dict[str, Any] = {name: held[name] for name in _ARRAYS}
     if "elements" in about:
-        if "norm" not in about:  # of a version that measured errors of elements by plain sums over their nodes
-            return None
         model = by_elements_again(problem, held["points"], about["elements"], step=None, integrator=None)
     else:
         nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
         model = discretize_on(problem, nodes, problem.settings.get("default", Settings()))
     history = tuple(Comparison(**row) for row in about["history"])
-    limit = about.get("limit", "")
-    return Discretised(model, about["error"], history, about["refined"], about["seconds"], limit=limit)
+    return Discretised(model, about["error"], history, about["refined"], about["seconds"], limit=about["limit"])
 
 
 def read_data(data: Data, parameters: Sequence[str] | None = None) -> Results:
@@ -113,13 +107,13 @@ def read_data(data: Data, parameters: Sequence[str] | None = None) -> Results:
     return Results(mus, solutions)
 
 
-def _read(path: Path, names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             missing = [name for name in names if name not in getattr(file, "files", ())]
             if missing:
                 raise FileError(f"{str(path)!r} has no array {missing[0]!r}. It needs: {', '.join(names)}.")
-            return {name: file[name] for name in (*names, *wanted) if name in file.files}
+            return {name: file[name] for name in names}
     except FileError:
         raise
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:

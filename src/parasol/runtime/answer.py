@@ -118,7 +118,7 @@ class Answer:
     def bounds(self) -> Bounds:
         """Absolute and relative bounds of the errors, and which of them are proven."""
         c = self.coefficients
-        bounds = self.surrogate.certify(self.mus, c, extrapolate=True)
+        bounds = self.surrogate.bounds_of(self.mus, c, extrapolate=True)
         if c.dtype == np.float32:
             slack = self._rounding
             size = np.linalg.norm(c, axis=1) - bounds.values  # no more than the norm of the solution
@@ -141,7 +141,12 @@ class Answer:
     def _part_scales(self) -> np.ndarray:
         """What calibrated bounds of parts are multiples of: infinite where there is no bound, 0 of full solves."""
         scales = self.surrogate.error_scales(self.mus, np.asarray(self.coefficients, dtype=float))
-        return np.where(np.isfinite(self.bounds.relative), np.where(self.bounds.rigorous, 0.0, scales), np.inf)
+        known = np.isfinite(self.bounds.relative)
+        if self.methods is not None:  # nothing was calibrated with answers of the reduced model
+            known = known & (self.methods != METHODS.index("reduced model"))
+        scales = np.where(known, scales, np.inf)
+        scales[list(self.solved)] = 0.0
+        return scales
 
     @property
     def field_bounds(self) -> dict[str, Any] | None:
@@ -272,7 +277,7 @@ class Answer:
         if known is None:
             return own
         parts = self.surrogate.parts
-        if parts is None or parts.quantities is None:
+        if parts is None or parts.quantities is None or self.surrogate.reduced is not None:
             bounds = known.bounds(self.bounds.values, self.mus)
         else:
             bounds = parts.quantities[:, None, None] * known.bounds(self._part_scales, self.mus)

@@ -16,7 +16,7 @@ def repaired(answer: Answer, tolerance: float) -> Answer:
     """The answer with relative bounds of at most `tolerance`; its `method` says how each one came about."""
     surrogate, mus, c = answer.surrogate, answer.mus, answer.coefficients.copy()
     method = np.zeros(len(mus), dtype=int)
-    relative = surrogate.certify(mus, c, extrapolate=True).relative
+    relative = surrogate.bounds_of(mus, c, extrapolate=True).relative
     bad = np.flatnonzero(~(relative <= tolerance))  # those that are not numbers, too
     if len(bad) and surrogate.reduced is not None:
         better = surrogate.reduced.solve(mus[bad], extrapolate=True)

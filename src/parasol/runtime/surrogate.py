@@ -36,6 +36,7 @@ from parasol.runtime.restriction import restricted
 
 _BATCH = 8192
 _STEP = 1e-5  # of differences, in features
+_OWN = 1e-6  # relative: coefficients that differ by less are those of the surrogate, but for rounding
 
 
 class Map(Protocol):
@@ -359,7 +360,24 @@ class Surrogate:
     def certify(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike | None = None, *, extrapolate: bool = False
     ) -> Bounds:
-        """Bounds of the errors: from the residual where there is a reduced model (`rigorous` says which are proven), else conformal."""
+        """Bounds of the errors: from the residual where there is a reduced model (`rigorous` says which are proven), else conformal.
+
+        A conformal bound is one of the surrogate's own answers: other `coefficients` are refused then.
+        """
+        if coefficients is not None and self.conformal is not None and self.reduced is None and self.jackknife is None:
+            own = self._coefficients(self._checked(mus, extrapolate)[0])
+            given = check_shape(coefficients, own.shape, "coefficients")
+            if not np.all(np.linalg.norm(given - own, axis=1) <= _OWN * np.linalg.norm(own, axis=1)):
+                raise InputError(
+                    "the bound was calibrated with answers of this surrogate, and these coefficients are others: nothing is "
+                    "known of their errors. Leave them out."
+                )
+        return self.bounds_of(mus, coefficients, extrapolate=extrapolate)
+
+    def bounds_of(
+        self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike | None, *, extrapolate: bool
+    ) -> Bounds:
+        """What `certify` does, where the coefficients are known to be those of an answer, but for rounding."""
         mus, outside, _ = self._checked(mus, extrapolate)
         c = self._coefficients(mus) if coefficients is None else np.asarray(coefficients, dtype=float)
         if self.reduced is not None:
