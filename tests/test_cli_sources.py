@@ -69,6 +69,8 @@ def test_a_model_in_a_file_is_solved(there):
     laplace = 2 * np.eye(40) - np.eye(40, k=1) - np.eye(40, k=-1)
     exact = np.linalg.solve(laplace + np.eye(40) / 40, np.ones(40))
     assert found["fields"]["u"]["maximum"] == pytest.approx(exact.max(), rel=1e-10)
+    result = run("solve", "mine.py:bar", "a=1", "k=1", "--solver", "iterative", "--json", "-", "--quiet")
+    assert json.loads(result.stdout)["solver"].startswith("iterative")
     result = run("solve", "mine.py:bar", "--out", "u.csv")
     assert result.exit_code == 2
     assert "files need points=" in result.stderr.replace("\n", " ")

@@ -120,6 +120,9 @@ def test_netcdf_has_names_on_its_axes(model, heat, helmholtz, here):
     np.save("mus.npy", mus)
     assert run("predict", model, "--mus", "mus.npy", "--bounds", "--out", "u.nc").exit_code == 0
     answer = ps.load(model)(mus)
+    np.save("mu.npy", mus[1])  # one row is a table of one
+    assert run("predict", model, "--mus", "mu.npy", "--out", "one.npy").exit_code == 0
+    assert np.load("one.npy").ravel() == pytest.approx(answer.values[1], rel=1e-12, abs=1e-15)
     with xarray.open_dataset("u.nc", engine="h5netcdf") as found:
         assert found["u"].dims == ("sample", "node")
         assert np.array_equal(found["u"], answer.values)

@@ -48,7 +48,8 @@ def test_a_dataset_comes_back_as_it_went_out(tmp_path):
     )
     data = surrogate(A[:, None]).to_xarray()
     data.to_netcdf(tmp_path / "runs.nc", engine="h5netcdf")
-    for source in (data, tmp_path / "runs.nc"):
+    numbered = data.assign_coords(place=("node", [4, 1, 2, 3]))  # somebody's own numbers of the nodes
+    for source in (data, tmp_path / "runs.nc", numbered):
         back = ps.read_results(source)
         assert back.parameters == ("a",)
         assert np.allclose(back.fields["T"], field(A))

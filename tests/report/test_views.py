@@ -5,9 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.spatial import Delaunay
 
 import parasol as ps
 from parasol.delivery.answers import write_answer
+from parasol.report import canvas
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +83,16 @@ def test_a_notebook_shows_progress_by_itself(monkeypatch):
     mus = np.random.default_rng(0).random((60, 1))
     ps.learn(data=(mus, np.exp(-mus * [1.0, 2.0])), tolerance=0.1, recipe="polynomial")
     assert any("choosing a map" in text for text in told)
+
+
+def test_cuts_through_cells_of_ones_own_have_the_values_of_a_linear_field():
+    lines = np.linspace(0, 1, 4)
+    points = np.stack(np.meshgrid(lines, lines, 2 * lines, indexing="ij"), axis=-1).reshape(-1, 3)
+    cells = Delaunay(points + 1e-9 * np.random.default_rng(0).random(points.shape)).simplices
+    cells = cells[np.abs(np.linalg.det(points[cells[:, 1:]] - points[cells[:, :1]])) > 1e-6]
+    (a,), n = ps.parameters(a=(1.0, 2.0)), len(points)
+    model = ps.AffineModel({a: sparse.eye_array(n).tocsr()}, {1: np.ones(n)}, points=points, cells=cells)
+    for axis, view in enumerate(canvas.views(model)):
+        places, _ = canvas.section(model.nodes.domain, axis)
+        assert np.allclose(view.weights @ (points @ [2.0, -3.0, 0.5]), places @ [2.0, -3.0, 0.5], atol=1e-12)
+        assert np.allclose(places[:, axis], [0.5, 0.5, 1.0][axis])

@@ -217,6 +217,9 @@ def _places(data: Any, places: list[Any]) -> np.ndarray | None:
         columns = [
             c.values for n, c in data.coords.items() if c.dims == (places[0],) and c.dtype.kind in "fiu" and n != "node"
         ]
+        numbers = [c.dtype.kind != "f" and np.array_equal(np.sort(c), c.min() + np.arange(len(c))) for c in columns]
+        if not all(numbers):  # beside coordinates, the numbers of nodes are none
+            columns = [column for column, numbered in zip(columns, numbers, strict=True) if not numbered]
         return np.column_stack(columns) if columns else None
     if not places or any(place not in data.coords for place in places):
         return None
