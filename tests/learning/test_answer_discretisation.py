@@ -42,6 +42,7 @@ def test_it_is_kept_in_a_file_and_files_without_it_load(learned, mus, tmp_path):
     without = ps.load(ps.save(replace(learned, discretisation=None), tmp_path / "b.parasol"))
     known = learned.facts["learn"]["discretisation_error"]
     assert np.array_equal(without(mus).discretisation, np.full(len(mus), known))
+    assert np.isinf(without([2.0], extrapolate=True).discretisation)
 
 
 def test_one_answer_has_one_number_and_a_total(learned):

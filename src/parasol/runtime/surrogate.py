@@ -437,12 +437,13 @@ class Surrogate:
 
         By the coefficients or the map where it is known so; else the largest that learning met, if it looked.
         """
-        own = self.discretisation
-        if own is None:
-            known = self.provenance.discretisation_error
-            return None if known is None else np.full(len(mus), float(known))
+        own, known = self.discretisation, self.provenance.discretisation_error
+        if own is None and known is None:
+            return None
         with np.errstate(over="ignore"):
-            if isinstance(own, Defects):
+            if own is None:
+                errors = np.full(len(mus), float(known))  # type: ignore[arg-type]
+            elif isinstance(own, Defects):
                 errors = own(self._coefficients(mus) if coefficients is None else coefficients)
             else:
                 errors = np.exp(self._discretisation_program(mus)[:, 0])
