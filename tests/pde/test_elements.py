@@ -456,6 +456,13 @@ def test_elements_are_made_again_to_the_last_bit():
         by_elements_again(problem, model.nodes.points[:-1], held, step=None, integrator=None)
 
 
+def test_of_the_highest_degree_the_estimate_is_continued_from_lower_ones():
+    problem = ps.Problem(BOX, ps.Eq(poisson(u), poisson(EXACT)), ps.Dirichlet(EXACT), exact=EXACT)
+    _, solution = solved(problem, 100, degree=4)
+    assert solution.error < 1e-7
+    assert solution.discretisation == pytest.approx(solution.error, rel=0.5)
+
+
 def test_the_estimate_of_the_error_compares_with_finer_elements():
     problem = ps.Problem(ELL, ps.Eq(poisson(u), 1), {"*": ps.Robin(1, 1, x)})
     model, solution = solved(problem, 100)
