@@ -583,6 +583,20 @@ def test_wide_ranges_and_a_block_of_constraints_are_proven():
     assert sigma[0] > 5  # a common factor is no change: the constraints' factor of 1 does not count
 
 
+def test_weights_of_unknowns_that_are_left_stand_at_their_places():
+    points, cells, left, right, _, load, free = halves()
+    weights = np.random.default_rng(0).uniform(1, 2, len(free))
+    a, b = ps.parameters(a=(0.1, 10.0, "log"), b=(0.1, 10.0, "log"))
+    operators = {a: inside(left, free), b: inside(right, free)}
+    options = {"points": points, "cells": cells, "free": free, "product": weights}
+    model = ps.AffineModel(operators, {1: load[free]}, **options)
+    snapshots = ps.solve_many(model, model.sample(5, rng=0))
+    basis = ps.pod(snapshots, n_modes=3, weights=model.product)
+    modes = basis.modes[free]
+    assert np.allclose(modes.T @ (weights[:, None] * modes), np.eye(3))
+    assert np.all(basis.modes[np.setdiff1d(np.arange(len(points)), free)] == 0)
+
+
 def test_each_reference_has_its_own_constant():
     """||u|| ≤ C ||u||_A: C² is the largest eigenvalue of X u = λ A u. Of the product itself, the first, it is 1."""
     _, _, left, right, _, load, free = halves()

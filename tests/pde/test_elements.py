@@ -456,6 +456,15 @@ def test_elements_are_made_again_to_the_last_bit():
         by_elements_again(problem, model.nodes.points[:-1], held, step=None, integrator=None)
 
 
+def test_conditions_on_values_with_factors_that_cannot_be_separated():
+    (a,) = ps.parameters(a=(0.5, 2.0))
+    factor = 1 + exp(a * x * y)
+    condition = ps.Eq(factor * u, factor * EXACT)
+    problem = ps.Problem(STAR, ps.Eq(poisson(u), poisson(EXACT)), condition, exact=EXACT)
+    model = ps.discretize(problem, ps.scatter(STAR, n_nodes=100, rng=0), method="elements")
+    assert model.solve({"a": 1.3}).error < 1e-5
+
+
 def test_of_the_highest_degree_the_estimate_is_continued_from_lower_ones():
     problem = ps.Problem(BOX, ps.Eq(poisson(u), poisson(EXACT)), ps.Dirichlet(EXACT), exact=EXACT)
     _, solution = solved(problem, 100, degree=4)

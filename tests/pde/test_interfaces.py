@@ -27,6 +27,24 @@ def test_two_layers_on_a_line_are_exact():
     assert solution.at(np.array([[0.5]]))[0] == pytest.approx(5 / 22, abs=1e-8)
 
 
+def test_two_layers_on_a_ring():
+    """1 + A cosh(s) in one, 2 + B cosh(s/√3) in the other, with s from the middle of each; it joins across the seam."""
+    (x,) = ps.coordinates("x")
+    u = ps.unknown("u", x)
+    domain = ps.Box(0.0, 1.0, periodic="x").regions(low=ps.Box(0.2, 0.55))
+    conditions = [
+        [np.cosh(0.175), -np.cosh(0.325 / 3**0.5)],  # u, and k u' outward on both sides
+        [np.sinh(0.175), 3**0.5 * np.sinh(0.325 / 3**0.5)],
+    ]
+    a, b = np.linalg.solve(conditions, [1, 0])
+    k, source = ps.by_region(low=1, otherwise=3), ps.by_region(low=1, otherwise=2)
+    nodes = ps.scatter(domain, n_nodes=80)
+    solution = ps.discretize(ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)) + u, source)), nodes).solve()
+    s = nodes.points[:, 0]
+    low, rest = 1 + a * np.cosh(s - 0.375), 2 + b * np.cosh(((s - 0.375) % 1 - 0.5) / 3**0.5)
+    assert np.allclose(solution.values, np.where((s > 0.2 - 1e-9) & (s < 0.55 + 1e-9), low, rest), atol=1e-9)
+
+
 def test_three_layers_on_a_line():
     (x,) = ps.coordinates("x")
     u = ps.unknown("u", x)
