@@ -111,6 +111,16 @@ def test_slopes_in_a_narrow_gap(domain):
     assert np.min(np.sum(rim.normals * outward, axis=2)) > 0.999
 
 
+def test_values_in_a_narrow_gap_are_those_of_the_cell_that_holds_the_place():
+    """Where Newton's method from a bent cell beside the right one ended anywhere, values were off by 2e-2."""
+    domain = ps.Disc() - ps.Disc((0.694, 0), 0.3)
+    harmonic = exp(x) * cos(y)
+    _, solution = solved(ps.Problem(domain, ps.Eq(poisson(u), 0), ps.Dirichlet(harmonic)), 200)
+    turns, gaps = np.meshgrid(np.linspace(-0.3, 0.3, 401), [1e-6, 1e-5, 8.5e-5, 1e-3, 5e-3])
+    px, py = (1 - gaps.ravel()) * np.cos(turns.ravel()), (1 - gaps.ravel()) * np.sin(turns.ravel())
+    assert np.max(np.abs(solution.at(np.column_stack([px, py])) - np.exp(px) * np.cos(py))) < 2e-5
+
+
 def test_a_factor_before_the_divergence_divides_what_is_beside_it():
     """With k u' = 1 − x², and c another function in each layer, one of them of a parameter."""
     (a,) = ps.parameters(a=(0.5, 2.0))
