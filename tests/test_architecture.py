@@ -1,4 +1,5 @@
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,15 @@ def test_importing_parasol_is_light():
 @pytest.mark.parametrize("name", ps.__all__)
 def test_every_public_name_exists_and_is_described(name):
     assert getattr(ps, name).__doc__
+
+
+def test_names_that_messages_and_guides_give_are_public():
+    """`ps.learning.discretisation_error`, which warnings name, was there only after something had imported the room."""
+    files = [*(ROOT / "src" / "parasol").rglob("*.py"), ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    files = [file for file in files if not {"decisions", "_build"} & set(file.parts)]
+    found = {name for file in files for name in re.findall(r"\bps\.([A-Za-z]\w+)", file.read_text(encoding="utf-8"))}
+    assert "learning" in found
+    assert found - set(ps.__all__) == {"reduce_in_time"}  # of version 0.1.0
 
 
 def test_unknown_names_are_attribute_errors():

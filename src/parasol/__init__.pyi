@@ -7,6 +7,7 @@ from sympy import Eq as Eq
 from parasol import delivery as delivery
 from parasol import errors as errors
 from parasol import fitting as fitting
+from parasol import learning as learning
 from parasol import pde as pde
 from parasol import reduction as reduction
 from parasol import report as report

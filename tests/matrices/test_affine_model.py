@@ -10,6 +10,7 @@ from scipy import sparse
 
 import parasol as ps
 from parasol.learning.labels import relative
+from parasol.reduction.energy import energy_preparation
 from parasol.reduction.products import MatrixRoot
 from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.products import MatrixProduct
@@ -580,6 +581,44 @@ def test_wide_ranges_and_a_block_of_constraints_are_proven():
     assert np.all(errors <= answer.bound)
     sigma = surrogate.reduced.certificate.constants(surrogate.reduced.operator_theta(np.array([[50.0, 50.0]]))).sigma
     assert sigma[0] > 5  # a common factor is no change: the constraints' factor of 1 does not count
+
+
+def test_weights_of_unknowns_that_are_left_stand_at_their_places():
+    points, cells, left, right, _, load, free = halves()
+    weights = np.random.default_rng(0).uniform(1, 2, len(free))
+    a, b = ps.parameters(a=(0.1, 10.0, "log"), b=(0.1, 10.0, "log"))
+    operators = {a: inside(left, free), b: inside(right, free)}
+    options = {"points": points, "cells": cells, "free": free, "product": weights}
+    model = ps.AffineModel(operators, {1: load[free]}, **options)
+    snapshots = ps.solve_many(model, model.sample(5, rng=0))
+    basis = ps.pod(snapshots, n_modes=3, weights=model.product)
+    modes = basis.modes[free]
+    assert np.allclose(modes.T @ (weights[:, None] * modes), np.eye(3))
+    assert np.all(basis.modes[np.setdiff1d(np.arange(len(points)), free)] == 0)
+
+
+def test_each_reference_has_its_own_constant():
+    """||u|| ≤ C ||u||_A: C² is the largest eigenvalue of X u = λ A u. Of the product itself, the first, it is 1."""
+    _, _, left, right, _, load, free = halves()
+    a, b = ps.parameters(a=(0.01, 100.0, "log"), b=(0.01, 100.0, "log"))
+    left, right = inside(left, free), inside(right, free)
+    model = ps.AffineModel({a: left, b: right}, {1: load[free]}, product=left + right)
+    prepared = energy_preparation(model, model.product)
+    thetas = prepared.covered.certificate.thetas
+    assert prepared.embeddings[0] == 1.0
+    assert len(thetas) > 1
+    for (one, other), constant in zip(thetas, prepared.embeddings, strict=True):
+        pair = (left + right).toarray(), (one * left + other * right).toarray()
+        exact = np.sqrt(scipy.linalg.eigh(*pair, eigvals_only=True)[-1])
+        assert exact * (1 - 1e-9) <= constant < 1.02 * exact
+
+
+def test_a_block_that_is_not_symmetric_proves_nothing_by_energy():
+    """Its pivots are positive, and its symmetric part is indefinite."""
+    a, b = ps.parameters(a=(10.0, 20.0), b=(0.5, 2.0))
+    bent = sparse.kron(sparse.eye_array(4), np.array([[1.0, 5.0], [0.1, 1.0]])).tocsr()
+    model = ps.AffineModel({a: sparse.eye_array(8).tocsr(), b: bent}, {1: np.ones(8)})
+    assert energy_preparation(model, model.product) is None
 
 
 @pytest.mark.parametrize("kind", [">f8", ">f4", "<f4", "f2", ">i2", "i1"])

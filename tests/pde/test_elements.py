@@ -111,6 +111,16 @@ def test_slopes_in_a_narrow_gap(domain):
     assert np.min(np.sum(rim.normals * outward, axis=2)) > 0.999
 
 
+def test_values_in_a_narrow_gap_are_those_of_the_cell_that_holds_the_place():
+    """Where Newton's method from a bent cell beside the right one ended anywhere, values were off by 2e-2."""
+    domain = ps.Disc() - ps.Disc((0.694, 0), 0.3)
+    harmonic = exp(x) * cos(y)
+    _, solution = solved(ps.Problem(domain, ps.Eq(poisson(u), 0), ps.Dirichlet(harmonic)), 200)
+    turns, gaps = np.meshgrid(np.linspace(-0.3, 0.3, 401), [1e-6, 1e-5, 8.5e-5, 1e-3, 5e-3])
+    px, py = (1 - gaps.ravel()) * np.cos(turns.ravel()), (1 - gaps.ravel()) * np.sin(turns.ravel())
+    assert np.max(np.abs(solution.at(np.column_stack([px, py])) - np.exp(px) * np.cos(py))) < 2e-5
+
+
 def test_a_factor_before_the_divergence_divides_what_is_beside_it():
     """With k u' = 1 − x², and c another function in each layer, one of them of a parameter."""
     (a,) = ps.parameters(a=(0.5, 2.0))
@@ -454,6 +464,22 @@ def test_elements_are_made_again_to_the_last_bit():
     np.testing.assert_array_equal(again.solve().values, solution.values)
     with pytest.raises(ps.errors.FileError, match="does not fit"):
         by_elements_again(problem, model.nodes.points[:-1], held, step=None, integrator=None)
+
+
+def test_conditions_on_values_with_factors_that_cannot_be_separated():
+    (a,) = ps.parameters(a=(0.5, 2.0))
+    factor = 1 + exp(a * x * y)
+    condition = ps.Eq(factor * u, factor * EXACT)
+    problem = ps.Problem(STAR, ps.Eq(poisson(u), poisson(EXACT)), condition, exact=EXACT)
+    model = ps.discretize(problem, ps.scatter(STAR, n_nodes=100, rng=0), method="elements")
+    assert model.solve({"a": 1.3}).error < 1e-5
+
+
+def test_of_the_highest_degree_the_estimate_is_continued_from_lower_ones():
+    problem = ps.Problem(BOX, ps.Eq(poisson(u), poisson(EXACT)), ps.Dirichlet(EXACT), exact=EXACT)
+    _, solution = solved(problem, 100, degree=4)
+    assert solution.error < 1e-7
+    assert solution.discretisation == pytest.approx(solution.error, rel=0.5)
 
 
 def test_the_estimate_of_the_error_compares_with_finer_elements():

@@ -27,6 +27,24 @@ def test_two_layers_on_a_line_are_exact():
     assert solution.at(np.array([[0.5]]))[0] == pytest.approx(5 / 22, abs=1e-8)
 
 
+def test_two_layers_on_a_ring():
+    """1 + A cosh(s) in one, 2 + B cosh(s/√3) in the other, with s from the middle of each; it joins across the seam."""
+    (x,) = ps.coordinates("x")
+    u = ps.unknown("u", x)
+    domain = ps.Box(0.0, 1.0, periodic="x").regions(low=ps.Box(0.2, 0.55))
+    conditions = [
+        [np.cosh(0.175), -np.cosh(0.325 / 3**0.5)],  # u, and k u' outward on both sides
+        [np.sinh(0.175), 3**0.5 * np.sinh(0.325 / 3**0.5)],
+    ]
+    a, b = np.linalg.solve(conditions, [1, 0])
+    k, source = ps.by_region(low=1, otherwise=3), ps.by_region(low=1, otherwise=2)
+    nodes = ps.scatter(domain, n_nodes=80)
+    solution = ps.discretize(ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)) + u, source)), nodes).solve()
+    s = nodes.points[:, 0]
+    low, rest = 1 + a * np.cosh(s - 0.375), 2 + b * np.cosh(((s - 0.375) % 1 - 0.5) / 3**0.5)
+    assert np.allclose(solution.values, np.where((s > 0.2 - 1e-9) & (s < 0.55 + 1e-9), low, rest), atol=1e-9)
+
+
 def test_three_layers_on_a_line():
     (x,) = ps.coordinates("x")
     u = ps.unknown("u", x)
@@ -261,3 +279,36 @@ def test_a_model_with_regions_is_made_again_from_its_record():
     held = NodesRecord.of(record_of(model).to_dict())
     again = rebuilt(problem, model.nodes.points, model.nodes.n_interior, model.scheme, held)
     np.testing.assert_array_equal(again.terms.operator_data, model.terms.operator_data)
+
+
+def test_interfaces_that_meet_at_the_boundary():
+    """Three wedges of the same material, with three different conditions on what flows out below: u is smooth."""
+    u = ps.unknown("u", x, y)
+    nx, ny = ps.normal(x, y)
+    right, left = ps.Polygon([(0, 0), (1, 0), (1, 1)]), ps.Polygon([(0, 0), (-1, 1), (-1, 0)])
+    domain = ps.Box((-1, 0), (1, 1)).regions(right=right, left=left)
+    exact = sympy.exp(x) * cos(y)
+    k, h = ps.by_region(right=2, left=2, otherwise=2), ps.by_region(right=1, left=5, otherwise=3)
+    below = ps.NormalFlux(2 * (nx * exact.diff(x) + ny * exact.diff(y)) + h * (exact - u))
+    conditions = {"bottom": below, "*": ps.Dirichlet(exact)}
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 0), conditions, exact=exact)
+    solution = ps.discretize(problem, ps.scatter(domain, n_nodes=120), degree=3).solve()
+    assert solution.error < 2e-4
+    assert np.max(np.abs(solution.values - 1)[np.all(solution.model.nodes.points == 0, axis=1)]) < 4e-4
+
+
+def test_fluxes_with_a_coefficient_by_region_and_weights_of_one_s_own():
+    u = ps.unknown("u", x, y)
+    domain = ps.Box((0, 0), (1, 1)).regions(low=x < 0.5)
+    exact = ps.by_region(low=3 * x + y, otherwise=x + 1 + y)
+    weights = np.arange(150) / 150
+    quantities = {
+        "top": ps.Flux("top", ps.by_region(low=2, otherwise=x)),  # u_y = 1
+        "right": ps.Flux("right", ps.by_region(low=2, otherwise=5 * y)),  # u_x = 1
+        "own": ps.pde.Weighted(weights),
+    }
+    equation = ps.Eq(-ps.divergence(ps.by_region(low=1, otherwise=3) * ps.gradient(u)), 0)
+    problem = ps.Problem(domain, equation, ps.Dirichlet(exact), quantities=quantities)
+    solution = ps.discretize(problem, ps.scatter(domain, n_nodes=150)).solve()
+    wanted = {"top": 1 + 0.375, "right": 2.5, "own": weights @ solution.values}
+    assert solution.quantities == pytest.approx(wanted, rel=1e-3)

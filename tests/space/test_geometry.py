@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from parasol.checks import ParasolError
 from parasol.space.geometry.curves import Curve, Star
 from parasol.space.geometry.implicit import Implicit
-from parasol.space.geometry.polygon import Polygon, nearest_on_segments
+from parasol.space.geometry.polygon import Polygon, area, nearest_on_segments
 from parasol.space.geometry.primitives import Ball, Box, Disc
 
 FLOWER = "0.8 + 0.1*(sin(6*theta) + sin(3*theta))"
@@ -187,6 +187,18 @@ def test_star_distance_is_exact_for_a_displaced_circle():
     star = Star("sqrt(1 - 0.09*sin(theta)**2) - 0.3*cos(theta)", center=(0.3, 0))
     points = around(star, 3000)
     np.testing.assert_allclose(star.distance(points), np.linalg.norm(points, axis=1) - 1, atol=1e-13)
+
+
+@pytest.mark.parametrize("gap", [3e-6, -3e-6], ids=["two", "one"])
+def test_saddles_of_a_level_set_join_what_belongs_together(gap):
+    """A lemniscate across the diagonal, with its saddle inside a cell: two drops, or one body with a waist of 5e-3."""
+    domain = Implicit(f"(x**2 + y**2)**2 - 2*x*y + {gap}", ((-1.213, -1.2017), (1.2, 1.2)))
+    assert len(domain.arcs()) == (2 if gap > 0 else 1)
+    square = np.sin(2 * np.linspace(0, 2 * np.pi, 400_001))
+    root = np.sqrt(np.maximum(square**2 - 4 * gap, 0))
+    far, near = (np.maximum(square + sign * root, 0) / 2 for sign in (1, -1))
+    exact = 2 * np.pi * np.mean((far - near)[:-1]) / 2
+    assert sum(abs(area(arc.points)) for arc in domain.arcs()) == pytest.approx(exact, rel=1e-5)
 
 
 def test_implicit_distances_by_formula():

@@ -14,7 +14,7 @@ from parasol.errors import InputError, ParasolError, SolveFailed
 from parasol.pde.equation import Time
 from parasol.pde.inputs import Inputs, Points
 from parasol.pde.matrix_terms import Given, as_matrix, as_vector, read_product, read_quantities
-from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace, symbol_of
+from parasol.pde.parameters import FunctionParameter, ParameterSpace, symbol_of
 from parasol.pde.sparse_pattern import Pattern, distances
 from parasol.pde.terms import Terms
 from parasol.runtime.parameters import parameter_space
@@ -136,11 +136,6 @@ class GivenFunctions(Given):
     def n(self) -> int:
         """Number of unknowns."""
         return self.functions.n_all
-
-    @property
-    def symbols(self) -> tuple[Parameter, ...]:
-        """All parameters that are numbers, in the order of mu."""
-        return self.declared.scalars
 
     @property
     def inputs(self) -> Inputs:

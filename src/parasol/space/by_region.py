@@ -20,12 +20,9 @@ from parasol.space.surrounding import value_weights
 def of_regions(nodes: Nodes) -> Iterator[tuple[np.ndarray, Nodes]]:
     """For each region the nodes in it and on its interfaces, as numbers (n_members,) and as nodes of the region's domain.
 
-    Where there are no regions, all nodes, as they are. Nodes on interfaces count as boundary nodes of a region; they have
-    no parts and no normals.
+    Nodes on interfaces count as boundary nodes of a region; they have no parts and no normals.
     """
-    if nodes.touches is None:
-        yield np.arange(nodes.n_nodes), nodes
-        return
+    assert nodes.touches is not None
     alone = np.count_nonzero(nodes.touches, axis=1) == 1
     inner = alone & (np.arange(nodes.n_nodes) < nodes.n_interior)
     regions = nodes.domain.divided

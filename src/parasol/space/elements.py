@@ -26,6 +26,7 @@ _BESIDE = 1e-3  # of an edge, from its end, where the normal of its side is take
 _ROUNDING = 1e-12  # of the domain's size, by which nodes on straight edges may be off the boundary
 _NEAREST = 4  # edges of the boundary that a point beyond all straight triangles may belong to
 _ON = 1e-9  # by which a place in the reference triangle may lie outside of it
+_ROUGHLY = 1e-9  # of the domain's size, by which what Newton's method has found may miss the point
 _STEPS = 8  # of Newton's method from a point to its place in a triangle, of which straight ones need one
 _REFERENCE = {1: np.array([[0.0], [1.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])}
 
@@ -263,37 +264,39 @@ class Elements:
         mesh = self._mesh_and_element[0]
         if self.dimension == 1:
             low, high = np.min(mesh.p[0, mesh.t], axis=0), np.max(mesh.p[0, mesh.t], axis=0)
-            gap = np.maximum(low - points, points - high)
-            return self._inverted(points, np.argmin(gap, axis=1))
+            cells = np.argmin(np.maximum(low - points, points - high), axis=1)
+            return cells, self._inverted(points, cells)[0]
         simplex = self._finder.find_simplex(points)
         cells = np.where(simplex >= 0, self._cell_of_simplex[simplex], -1)
-        beyond = np.flatnonzero(cells < 0)  # between a straight edge and the boundary
-        if len(beyond):
-            edge = KDTree(self.mesh.middles).query(points[beyond], min(_NEAREST, len(self.mesh.middles)))[1]
-            tried = self.rim.cells[edge.reshape(len(beyond), -1)]
-            candidates = [self._inverted(points[beyond], column)[1] for column in tried.T]
-            least = [np.minimum(np.min(place, axis=1), 1 - np.sum(place, axis=1)) for place in candidates]
-            cells[beyond] = tried[np.arange(len(beyond)), np.argmax(least, axis=0)]
-        if not len(self.mesh.inner_edges):
-            return self._inverted(points, cells)
-        # between a straight edge and the interface a point may belong to the other side
-        _, places = self._inverted(points, cells)
-        off = np.flatnonzero((np.min(places, axis=1) < -_ON) | (np.sum(places, axis=1) > 1 + _ON))
-        edge = KDTree(self.mesh.inner_middles).query(points[off])[1] if len(off) else np.empty(0, dtype=int)
-        for side in self._mesh_and_element[0].f2t[:, self._facets(self._mesh_and_element[0], self.mesh.inner_edges)]:
-            _, others = self._inverted(points[off], side[edge])
-            inside = (np.min(others, axis=1) >= -_ON) & (np.sum(others, axis=1) <= 1 + _ON)
-            cells[off[inside]] = side[edge[inside]]
-        return self._inverted(points, cells)
+        places, depths = self._inverted(points, np.maximum(cells, 0))
+        depths[cells < 0] = -np.inf
+        off = np.flatnonzero(
+            depths < -_ON
+        )  # between a straight edge and a curved one: beside the boundary, an interface
+        if len(off):
+            tried = [*self.rim.cells[_nearest(self.mesh.middles, points[off], _NEAREST)].T]
+            if len(self.mesh.inner_edges):
+                sides = mesh.f2t[:, self._facets(mesh, self.mesh.inner_edges)]
+                tried += [*sides[:, _nearest(self.mesh.inner_middles, points[off], 1)[:, 0]]]
+            for some in tried:
+                others, deeper = self._inverted(points[off], some)
+                better = deeper > depths[off]
+                rows = off[better]
+                cells[rows], places[rows], depths[rows] = some[better], others[better], deeper[better]
+        return cells, places
 
     def _inverted(self, points: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The cells again, and the places in the reference cell that they map to the points."""
+        """The places in the reference cell that are mapped to the points (n, dimension), and their least barycentric
+        coordinates (n,): −∞ where no place was found."""
         mapping = self._mesh_and_element[0].mapping()
         place = np.full((self.dimension, len(points), 1), 1 / (self.dimension + 1))
         for _ in range(_STEPS):
             gap = points.T[:, :, None] - mapping.F(place, tind=cells)
             place = place + np.einsum("abnm,bnm->anm", mapping.invDF(place, tind=cells), gap)
-        return cells, place[:, :, 0].T
+        off = np.max(np.abs(points.T[:, :, None] - mapping.F(place, tind=cells)), axis=(0, 2))
+        place = place[:, :, 0].T
+        depth = np.minimum(np.min(place, axis=1), 1 - np.sum(place, axis=1))
+        return place, np.where(off <= _ROUGHLY * self.domain.size, depth, -np.inf)
 
     @cached_property
     def _finder(self) -> Delaunay:
@@ -304,6 +307,11 @@ class Elements:
         """The cell that each triangle of the finder is, −1 for those outside the domain."""
         known = {tuple(cell): k for k, cell in enumerate(np.sort(self._mesh_and_element[0].t.T, axis=1).tolist())}
         return np.array([known.get(tuple(cell), -1) for cell in np.sort(self._finder.simplices, axis=1).tolist()])
+
+
+def _nearest(places: np.ndarray, points: np.ndarray, most: int) -> np.ndarray:
+    """The nearest of some places (m, dimension), at most so many: (n_points, k) int."""
+    return KDTree(places).query(points, min(most, len(places)))[1].reshape(len(points), -1)
 
 
 def make_elements(nodes: Nodes, degree: int = 2) -> Elements:
