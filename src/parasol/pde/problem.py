@@ -92,9 +92,9 @@ class Problem:
     Coefficients, sources, conditions and initial states may differ by the regions of the domain, `ps.by_region(...)`; a
     coefficient of second derivatives only under `ps.divergence`, whose flux is continuous at the interfaces. `interfaces`
     gives sources on interfaces, `{("core", "shell"): q}` with a list of sources for several unknowns: the fluxes of both
-    sides add up to q, Σ n·F = q with outward normals, where the equation is −div F = f. With `ps.Jump(g, q)` in place of q
-    the unknown itself jumps, u in the core less u in the shell is g; values at nodes on the interface are those of the
-    region that the domain names first.
+    sides add up to q, Σ n·F = q with outward normals, where the equation is written as −div F = f (or −Δu = f, with
+    F = grad u; no factor stands before the divergence). With `ps.Jump(g, q)` in place of q the unknown itself jumps, u in
+    the core less u in the shell is g; values at nodes on the interface are those of the region that the domain names first.
 
     Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.

@@ -102,7 +102,7 @@ class MeshDomain(Domain):
             inner = np.column_stack([order[:-1], order[1:]])
         else:
             degree = int(np.sqrt(2 * n)) - 1
-            local = np.rint(degree * local) / degree  # where they are in a straight cell: the first may be curved
+            local = np.rint(degree * local) / degree  # the nodes of a curved cell lie beside these places
             inner = Delaunay(local).simplices
             corners = local[inner]
             inner = inner[np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1])) > 1e-6]
