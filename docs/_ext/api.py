@@ -44,9 +44,8 @@ PACKAGES = [
     "parasol_lab.theorem",
 ]
 _EXAMPLES = Path(__file__).with_name("examples.md")
-MODULES = frozenset(
-    ["delivery", "fitting", "pde", "reduction", "report", "runtime", "space"]
-)  # packages with pages of their own
+# packages with pages of their own
+MODULES = frozenset(["delivery", "fitting", "learning", "pde", "reduction", "report", "runtime", "space"])
 
 
 @dataclass(frozen=True)
