@@ -602,7 +602,7 @@ class Reading:
 )
 def test_a_file_that_a_solver_reads_may_have_changed(tmp_path, then, said):
     np.savetxt(tmp_path / "data", [1.0, 2.0, 3.0])
-    solver, mus = Reading(tmp_path / "data"), [[1.0], [2.0]]
+    solver, mus = Reading(tmp_path / "data"), [[0.0], [1.0], [2.0]]  # the first tells nothing: its solution is zero
     solve_many(solver, mus, store=tmp_path / "runs")
     solve_many(solver, mus, store=tmp_path / "vouched", fingerprint="data of May")
     np.savetxt(tmp_path / "data", then)
@@ -610,5 +610,5 @@ def test_a_file_that_a_solver_reads_may_have_changed(tmp_path, then, said):
         with pytest.raises(ParasolError, match=said) if said else contextlib.nullcontext():
             assert len(solve_many(solver, more, store=tmp_path / "runs")) == len(more)
     kept = solve_many(solver, mus, store=tmp_path / "vouched", fingerprint="data of May")
-    assert np.array_equal(kept.solutions, [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
-    assert np.array_equal(open_snapshots(tmp_path / "runs").solutions[:2], kept.solutions)  # nothing is lost
+    assert np.array_equal(kept.solutions, [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
+    assert np.array_equal(open_snapshots(tmp_path / "runs").solutions[:3], kept.solutions)  # nothing is lost

@@ -153,11 +153,14 @@ class SolveCache:
         publish(folder / _ABOUT, lambda path: path.write_text(about, encoding="utf-8"))
 
     def _repeat_one(self, folder: Path) -> None:
-        """Repeat one of the solves that the store has; what it has is set aside where the answer is another.
+        """Repeat one of the solves that the store has and that is not zero; what it has is set aside where the answer is another.
 
         Files and programs that a solver uses may have changed, unseen.
         """
-        known = next(((key, one.values) for key, one in self._known.items() if one.values is not None), None)
+        known = next(
+            ((key, one.values) for key, one in self._known.items() if one.values is not None and np.any(one.values)),
+            None,
+        )
         if known is None:
             return
         self.stage("repeating a solve that the store has")

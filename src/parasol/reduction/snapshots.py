@@ -381,11 +381,12 @@ def changed_answer(solver, mu: np.ndarray, values: np.ndarray) -> str:
 
 
 def _check_repeated(solver, chunks: Mapping[int, StoredChunk], folder: Path) -> None:
-    """Repeat one of the solves that a store has: files and programs that a solver uses may have changed, unseen."""
-    known = next((chunk for _, chunk in sorted(chunks.items()) if chunk.solved.any()), None)
+    """Repeat the first solve that a store has and that is not zero: files and programs that a solver uses may have changed, unseen."""
+    solved = (zip(c.mus[c.solved], c.rows("solutions"), strict=True) for _, c in sorted(chunks.items()))
+    known = next((pair for pairs in solved for pair in pairs if np.any(pair[1])), None)
     if known is None:
         return
-    changed = changed_answer(solver, known.mus[known.solved][0], known.rows("solutions")[0])
+    changed = changed_answer(solver, *known)
     if changed:
         raise FileError(
             f"the snapshot store {folder} holds other answers than the solver gives now: {changed}. If a file or a program that "

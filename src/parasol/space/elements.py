@@ -270,9 +270,8 @@ class Elements:
         cells = np.where(simplex >= 0, self._cell_of_simplex[simplex], -1)
         places, depths = self._inverted(points, np.maximum(cells, 0))
         depths[cells < 0] = -np.inf
-        off = np.flatnonzero(
-            depths < -_ON
-        )  # between a straight edge and a curved one: beside the boundary, an interface
+        # between a straight edge and a curved one: beside the boundary, an interface
+        off = np.flatnonzero(depths < -_ON)
         if len(off):
             tried = [*self.rim.cells[_nearest(self.mesh.middles, points[off], _NEAREST)].T]
             if len(self.mesh.inner_edges):
